@@ -1,0 +1,44 @@
+/*
+ * policyfile: policy text <-> rules.
+ *
+ *   allow|deny|ask|forbid [ACCESS] PATH [exact]     # comment
+ *   use PRESET...
+ *
+ * In presets only: `sensitive PATH` marks a path or glob as sensitive.
+ * No access means all of them. Paths may start with ~/ or $VAR (from `struct policy_vars`, never the
+ * process's environment), a bare relative path or "." is relative to the project; "..." and \
+ * quote; * ? and ** make a glob.
+ */
+#pragma once
+
+#include "supervisor/policy.h"
+
+struct policy_vars {
+	const char *home;    /* absolute */
+	const char *project; /* absolute; NULL: relative paths are an error that says so */
+	const char *tmpdir;  /* the private TMPDIR, $TMPDIR; NULL: rules naming it are left out */
+	/* further variables, NULL-terminated NAME=VALUE list (the environment); may be NULL */
+	char *const *env;
+};
+
+/* "FILE:LINE:COL: what was expected", for the user as it is (names escaped). */
+struct policy_error {
+	char text[512];
+};
+
+/*
+ * Add the rules of a text. All or nothing: on an error no rule was added.
+ * Rule paths are resolved through symlinks here (the longest existing part), so this does I/O.
+ * 0; -EINVAL with *ret_error; -ENOMEM. `use` lines add the presets' rules (source RULE_PRESET).
+ */
+int policyfile_parse(struct policy *p, const char *name, const char *text, size_t n,
+		     enum rule_source source, const struct policy_vars *vars,
+		     struct policy_error *ret_error);
+/* The same from a file. -ENOENT and other errnos of open/read too, with *ret_error filled. */
+int policyfile_load(struct policy *p, const char *file, enum rule_source source,
+		    const struct policy_vars *vars, struct policy_error *ret_error);
+/* One rule line, as --rule gives it; columns count in the line. */
+int policyfile_parse_line(struct policy *p, const char *line, enum rule_source source,
+			  const struct policy_vars *vars, struct policy_error *ret_error);
+/* realpath of the longest existing prefix + the rest. Owned string in *ret; 0 or -errno. */
+int policyfile_canonical(const char *absolute, char **ret);
