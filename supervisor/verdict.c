@@ -2,9 +2,9 @@
 
 #include "landlock/llmodel.h"
 #include "landlock/llright.h"
+#include "supervisor/exec_chain.h"
 #include "tracer/util.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,9 +16,6 @@
 
 /* linux/capability.h */
 #define CAP_BIT_FOWNER 3
-
-/* #! lines name an interpreter that may be a script again; the kernel's limit is 5 (exec_binprm). */
-#define EXEC_CHAIN_MAX 6
 
 /* ---- would the file's own permissions allow it? As the tracee. ---- */
 
@@ -282,58 +279,6 @@ static bool move_granted(const struct verdict_input *in)
 
 /* ---- exec: which of the files was it? ---- */
 
-/*
- * The path the kernel opens next for this program: a script's interpreter, an ELF file's loader.
- * 0 and the text (NUL-terminated), -ENOENT: nothing further.
- */
-static int next_in_chain(int object, char *ret, size_t cap)
-{
-	char self[64], head[4096];
-	snprintf(self, sizeof self, "/proc/thread-self/fd/%d", object);
-	int fd AUTOCLOSE = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = pread(fd, head, sizeof head - 1, 0);
-	if (n < 4)
-		return -ENOENT;
-	head[n] = '\0';
-	if (head[0] == '#' && head[1] == '!') {
-		char *s = head + 2 + strspn(head + 2, " \t");
-		size_t len = strcspn(s, " \t\n");
-		if (!len || len >= cap)
-			return -ENOENT;
-		memcpy(ret, s, len);
-		ret[len] = '\0';
-		return 0;
-	}
-	if (memcmp(head, ELFMAG, SELFMAG) != 0)
-		return -ENOENT;
-	bool wide = head[EI_CLASS] == ELFCLASS64;
-	const Elf64_Ehdr *e64 = (const void *)head;
-	const Elf32_Ehdr *e32 = (const void *)head;
-	uint64_t off = wide ? e64->e_phoff : e32->e_phoff;
-	unsigned num = wide ? e64->e_phnum : e32->e_phnum;
-	size_t size = wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
-	for (unsigned i = 0; i < num && i < 64; i++) {
-		union {
-			Elf64_Phdr p64;
-			Elf32_Phdr p32;
-		} ph;
-		if (pread(fd, &ph, size, (off_t)(off + i * size)) != (ssize_t)size)
-			return -ENOENT;
-		uint32_t type = wide ? ph.p64.p_type : ph.p32.p_type;
-		uint64_t len = wide ? ph.p64.p_filesz : ph.p32.p_filesz;
-		uint64_t at = wide ? ph.p64.p_offset : ph.p32.p_offset;
-		if (type != PT_INTERP || len < 2 || len > cap)
-			continue;
-		if (pread(fd, ret, len, (off_t)at) != (ssize_t)len)
-			return -ENOENT;
-		ret[len - 1] = '\0';
-		return 0;
-	}
-	return -ENOENT;
-}
-
 /* The first file of the chain that the ruleset does not let run; 0 found, -ENOENT all may. */
 static int refused_in_chain(const struct verdict_input *in, struct path_at *ret)
 {
@@ -349,7 +294,7 @@ static int refused_in_chain(const struct verdict_input *in, struct path_at *ret)
 			err = 0;
 			break;
 		}
-		if (next_in_chain(at->object, next, sizeof next))
+		if (exec_chain_next(at->object, next, sizeof next))
 			break;
 		struct path_at found;
 		path_init(&found);
