@@ -256,6 +256,25 @@ int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg)
 	return 0;
 }
 
+void loop_give_signal(struct loop *l, int signo)
+{
+	sigset_t one;
+	if (signo <= 0 || signo >= NSIG || !l->signal[signo].fn)
+		return;
+	sigdelset(&l->taken, signo);
+	l->signal[signo].fn = NULL;
+	/* The descriptor stays, with fewer signals: narrowing an existing one can't fail. */
+	BUG(signalfd(l->signals, &l->taken, SFD_CLOEXEC | SFD_NONBLOCK) < 0);
+	if (signo == SIGCHLD && l->sigchld_ignored) {
+		sigaction(SIGCHLD, &l->sigchld, NULL);
+		l->sigchld_ignored = false;
+	}
+	sigemptyset(&one);
+	sigaddset(&one, signo);
+	if (!sigismember(&l->original, signo))
+		pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+}
+
 const sigset_t *loop_original_mask(const struct loop *l)
 {
 	return &l->original;
