@@ -221,7 +221,7 @@ static bool is_plain_word(const char *s)
 	return *s && strspn(s, plain) == strlen(s);
 }
 
-/* Every byte of it, for bash, zsh and ksh: $'\x1b' where a terminal could not take it. */
+/* Every byte of it, for bash, zsh and ksh: $'\033' where a terminal could not take it. */
 static void add_quoted(struct buf *out, const char *s)
 {
 	struct buf shown = {0};
