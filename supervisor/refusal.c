@@ -16,6 +16,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -177,8 +178,26 @@ static void guard_move(const struct guard *g, const struct call *c, struct rulin
 	out->note = "it would carry a protected path into the open";
 }
 
+/*
+ * Would a non-directory of this name stand where a protected path must be able to come? A symlink
+ * or a .git file there would lead the name elsewhere. Compared without case: the file system may be.
+ */
+static bool would_cover(const struct run *r, const char *path)
+{
+	size_t n = strlen(path);
+	for (size_t i = 0; i < policy_len(r->session->policy); i++) {
+		const struct rule *rule = policy_at(r->session->policy, i);
+		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
+		if (literal && rule->effect != EFFECT_ALLOW &&
+		    !strncasecmp(rule->path, path, n) && rule->path[n] == '/')
+			return true;
+	}
+	return false;
+}
+
 /* One thing: is it, or does it lie in, a protected thing under another name? */
-static void guard_thing(const struct guard *g, const struct waiter *w, struct ruling *out)
+static void guard_thing(const struct run *r, const struct guard *g, const struct waiter *w,
+			struct ruling *out)
 {
 	const struct path_at *at = w->verdict.need[0].at;
 	uint32_t access = w->verdict.need[0].access;
@@ -191,7 +210,7 @@ static void guard_thing(const struct guard *g, const struct waiter *w, struct ru
 		out->note = "it is a protected path under another name";
 		out->asked[0] = access;
 	} else if (!at->exists && makes_a_name(w->call->path[0].need) && at->parent >= 0 &&
-		   guard_would_cover(g, at)) {
+		   would_cover(r, at->real)) {
 		out->effect = EFFECT_DENY;
 		out->rule = NULL;
 		out->note = "a protected path would lie below it";
@@ -217,7 +236,7 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 	if (moves)
 		guard_move(g, c, out);
 	else
-		guard_thing(g, w, out);
+		guard_thing(r, g, w, out);
 	if (own)
 		out->rule = NULL; /* it may be the guard's own copy's */
 	guard_free(own);
