@@ -350,6 +350,7 @@ static int spawn(struct run *r)
 				 .keep_to = r->command->keep_to,
 				 .keep_len = r->command->keep_len,
 				 .cwd = r->command->cwd,
+				 .sigmask = loop_original_mask(r->loop),
 				 .prepare = confine_prepare,
 				 .prepare_arg = &r->confine};
 	if (r->pty)
