@@ -22,7 +22,7 @@ static void compare(const char *header, const char *prefix, enum sys_arch arch, 
 			continue;
 		snprintf(want, sizeof(want), "%s", name + strlen(prefix));
 		const struct sysent *ent = sysent_by_name(want);
-		if (!ent)
+		if (!ent || (arch == SYS_ARCH_AARCH64 && strstr(want, "time64")))
 			continue;
 		cr_expect_eq(ent->nr[arch], nr, "%s is %d, not %d", want, nr, ent->nr[arch]);
 		found++;
@@ -39,6 +39,12 @@ Test(sysent, numbers_of_x86_64)
 Test(sysent, numbers_of_i386)
 {
 	compare("/usr/include/x86_64-linux-gnu/asm/unistd_32.h", "__NR_", SYS_ARCH_I386, 90);
+}
+
+/* arm64 has the generic numbers, without those for 32-bit machines (its asm/unistd.h). */
+Test(sysent, numbers_of_aarch64)
+{
+	compare("/usr/include/asm-generic/unistd.h", "__NR_", SYS_ARCH_AARCH64, 55);
 }
 
 Test(sysent, by_number_and_by_name)
