@@ -1,5 +1,6 @@
 #include "supervisor/command.h"
 
+#include "supervisor/environ.h"
 #include "supervisor/exec_chain.h"
 #include "supervisor/policyfile.h"
 #include "tracer/buf.h"
@@ -14,15 +15,6 @@
 
 /* What the C library searches where PATH is unset (confstr _CS_PATH). */
 #define DEFAULT_PATH "/bin:/usr/bin"
-
-static const char *env_get(char *const *env, const char *name)
-{
-	size_t n = strlen(name);
-	for (; env && *env; env++)
-		if (!strncmp(*env, name, n) && (*env)[n] == '=')
-			return *env + n + 1;
-	return NULL;
-}
 
 static char *join(const char *dir, size_t dir_len, const char *name)
 {
@@ -73,7 +65,7 @@ int command_find(const char *argv0, char *const *env, const char *cwd, struct co
 		char *file = strdup(argv0);
 		return file ? settle(ret, look(cwd, argv0), file) : -ENOMEM;
 	}
-	const char *path = env_get(env, "PATH");
+	const char *path = environ_get(env, "PATH");
 	if (!path)
 		path = DEFAULT_PATH;
 	enum found best = FOUND_NOT;

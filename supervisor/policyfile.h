@@ -1,13 +1,15 @@
 /*
- * policyfile: policy text <-> rules.
+ * policyfile: policy text <-> rules. The grammar is supervisor/policyscan.h's.
  *
  *   allow|deny|ask|forbid [ACCESS] PATH [exact]     # comment
  *   use PRESET...
  *
- * In presets only: `sensitive PATH` marks a path or glob as sensitive.
- * No access means all of them. Paths may start with ~/ or $VAR (from `struct policy_vars`, never the
- * process's environment), a bare relative path or "." is relative to the project; "..." and \
- * quote; * ? and ** make a glob.
+ * In presets only: `sensitive [ACCESS] PATH` marks a path or glob as sensitive.
+ * No access means all of them. Paths may start with ~/, $VAR or ${VAR} (from `struct policy_vars`,
+ * never the process's environment; inside "..." too), a bare relative path or "." is relative to the
+ * project; "..." and \ quote; * ? and ** make a glob (supervisor/glob.h).
+ * A preset's rule whose variable is not set, or that needs a project where there is none, is
+ * left out; in any other text that is an error.
  */
 #pragma once
 
@@ -20,6 +22,9 @@ struct policy_vars {
 	/* further variables, NULL-terminated NAME=VALUE list (the environment); may be NULL */
 	char *const *env;
 };
+
+#define POLICYFILE_SIZE_MAX (1u << 20)
+#define POLICYFILE_LINE_MAX 32768 /* a path of 4095 bytes, each written \xNN, and a comment */
 
 /* "FILE:LINE:COL: what was expected", for the user as it is (names escaped). */
 struct policy_error {
@@ -40,5 +45,16 @@ int policyfile_load(struct policy *p, const char *file, enum rule_source source,
 /* One rule line, as --rule gives it; columns count in the line. */
 int policyfile_parse_line(struct policy *p, const char *line, enum rule_source source,
 			  const struct policy_vars *vars, struct policy_error *ret_error);
-/* realpath of the longest existing prefix + the rest. Owned string in *ret; 0 or -errno. */
+/* Only the syntax, without variables and files. 0, -EINVAL with *ret_error, -ENOMEM. */
+int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error);
+/*
+ * Read a whole regular file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: the last component
+ * must be no symlink. Owned text. 0 or -errno with *ret_error.
+ */
+int policyfile_read(const char *file, bool nofollow, struct buf *ret,
+		    struct policy_error *ret_error);
+/*
+ * realpath of the longest existing prefix + the rest; a dangling symlink leads to where it points.
+ * Owned string in *ret; 0 or -errno; -EOPNOTSUPP for /proc/self, which is another thing to everybody.
+ */
 int policyfile_canonical(const char *absolute, char **ret);
