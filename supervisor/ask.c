@@ -19,7 +19,7 @@ struct ask {
 	void *arg;
 	uint64_t next_id;
 	struct ask_front front[ASK_FRONTS_MAX]; /* self NULL: free */
-	struct entry **entry;                   /* by rising id */
+	struct entry **entry;			/* by rising id */
 	size_t len;
 	size_t cap;
 };

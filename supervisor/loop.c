@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define LOOP_EVENTS_MAX 32
-#define LOOP_SIGNAL_ID  0 /* in epoll's data; watches count from 1 */
+#define LOOP_SIGNAL_ID	0 /* in epoll's data; watches count from 1 */
 
 enum watch_kind { WATCH_FD, WATCH_TIMER };
 
@@ -128,9 +128,7 @@ static int add(struct loop *l, const struct watch *w, uint64_t *ret_id)
 static int arm(struct loop *l, struct watch *w)
 {
 	struct epoll_event e = {.events = w->events, .data.u64 = w->id};
-	int op = !w->events    ? EPOLL_CTL_DEL
-		 : w->in_epoll ? EPOLL_CTL_MOD
-			       : EPOLL_CTL_ADD;
+	int op = !w->events ? EPOLL_CTL_DEL : w->in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 	if (w->always || (op == EPOLL_CTL_DEL && !w->in_epoll))
 		return 0;
 	if (epoll_ctl(l->epoll, op, w->fd, &e)) {
@@ -179,9 +177,9 @@ int loop_change_fd(struct loop *l, uint64_t id, uint32_t events)
 
 int loop_add_timer(struct loop *l, int64_t delay_ms, loop_timer_fn *fn, void *arg, uint64_t *ret_id)
 {
-	int64_t delay_ns = delay_ms < 0			       ? 0
+	int64_t delay_ns = delay_ms < 0				? 0
 			   : delay_ms > INT64_MAX / 4 / 1000000 ? INT64_MAX / 4
-							       : delay_ms * 1000000;
+								: delay_ms * 1000000;
 	struct watch w = {.kind = WATCH_TIMER,
 			  .fd = -1,
 			  .due_ns = now_ns() + delay_ns,
@@ -254,6 +252,25 @@ int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg)
 	if (signo == SIGCHLD)
 		heed_sigchld(l);
 	return 0;
+}
+
+void loop_give_signal(struct loop *l, int signo)
+{
+	sigset_t one;
+	if (signo <= 0 || signo >= NSIG || !l->signal[signo].fn)
+		return;
+	sigdelset(&l->taken, signo);
+	l->signal[signo].fn = NULL;
+	/* The descriptor stays, with fewer signals: narrowing an existing one can't fail. */
+	BUG(signalfd(l->signals, &l->taken, SFD_CLOEXEC | SFD_NONBLOCK) < 0);
+	if (signo == SIGCHLD && l->sigchld_ignored) {
+		sigaction(SIGCHLD, &l->sigchld, NULL);
+		l->sigchld_ignored = false;
+	}
+	sigemptyset(&one);
+	sigaddset(&one, signo);
+	if (!sigismember(&l->original, signo))
+		pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }
 
 const sigset_t *loop_original_mask(const struct loop *l)

@@ -16,6 +16,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -108,23 +109,48 @@ static struct decision decide_path(const struct run *r, pid_t pid, const char *p
 	return worst;
 }
 
-static int fresh_guard(struct run *r)
+static int cached_guard(struct run *r, const struct guard **ret)
 {
-	if (r->guard && r->guard_version == r->session->policy_version)
-		return 0;
-	struct guard *g;
-	int err = guard_new(r->session->policy, &g);
-	if (err)
-		return err;
-	guard_free(r->guard);
-	r->guard = g;
-	r->guard_version = r->session->policy_version;
+	if (!r->guard || r->guard_version != r->session->policy_version) {
+		struct guard *g;
+		int err = guard_new(r->session->policy, &g);
+		if (err)
+			return err;
+		guard_free(r->guard);
+		r->guard = g;
+		r->guard_version = r->session->policy_version;
+	}
+	*ret = r->guard;
 	return 0;
 }
 
-static bool is_structural(enum call_need need)
+/* A guard of the policy as it is for one process: with its "once" answers. */
+static int own_guard(const struct run *r, pid_t pid, struct guard **ret)
 {
-	return need == CALL_NEED_MOVE_FROM || need == CALL_NEED_LINK_FROM;
+	struct policy *p;
+	int err = policy_copy(r->session->policy, &p);
+	for (const struct once *o = r->onces; !err && o; o = o->next) {
+		struct rule rule = {.effect = EFFECT_ALLOW,
+				    .kind = RULE_EXACT,
+				    .source = RULE_ANSWER,
+				    .access = o->access,
+				    .path = o->path,
+				    .origin = (char *)"an answer"};
+		if (o->pid == pid)
+			err = policy_add(p, &rule);
+	}
+	if (!err)
+		err = guard_new(p, ret);
+	policy_free(p);
+	return err;
+}
+
+static bool has_onces(const struct run *r, pid_t pid)
+{
+	for (const struct once *o = r->onces; o; o = o->next)
+		if (o->pid == pid)
+			return true;
+	return false;
 }
 
 static bool makes_a_name(enum call_need need)
@@ -133,35 +159,88 @@ static bool makes_a_name(enum call_need need)
 	       need == CALL_NEED_BIND;
 }
 
-/* By inode and by name: what a string can't say (see guard.h). NULL: nothing against it. */
-static const char *guard_objects(struct run *r, const struct waiter *w, bool *ret_ask)
+static bool is_at_or_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/' || n == 1);
+}
+
+/* A move or link: what it would carry, and where to. */
+static void guard_move(const struct guard *g, const struct call *c, struct ruling *out)
+{
+	struct policy_error why;
+	bool link = c->path[0].need == CALL_NEED_LINK_FROM;
+	bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
+	if (!guard_may_move(g, &c->path[0].at, &c->path[1].at, exchange, link, &why))
+		return;
+	out->effect = EFFECT_DENY;
+	out->rule = NULL;
+	out->note = "it would carry a protected path into the open";
+}
+
+/*
+ * Would a non-directory of this name stand where a protected path must be able to come? A symlink
+ * or a .git file there would lead the name elsewhere. Compared without case: the file system may be.
+ */
+static bool would_cover(const struct run *r, const char *path)
+{
+	size_t n = strlen(path);
+	for (size_t i = 0; i < policy_len(r->session->policy); i++) {
+		const struct rule *rule = policy_at(r->session->policy, i);
+		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
+		if (literal && rule->effect != EFFECT_ALLOW &&
+		    !strncasecmp(rule->path, path, n) && rule->path[n] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* One thing: is it, or does it lie in, a protected thing under another name? */
+static void guard_thing(const struct run *r, const struct guard *g, const struct waiter *w,
+			struct ruling *out)
+{
+	const struct path_at *at = w->verdict.need[0].at;
+	uint32_t access = w->verdict.need[0].access;
+	const struct rule *rule = NULL;
+	int err = guard_find(g, at, access, &rule);
+	/* Under its own name the policy has spoken already. */
+	if (err && !(rule && rule->path && is_at_or_below(at->real, rule->path))) {
+		out->effect = rule ? rule->effect : EFFECT_DENY;
+		out->rule = rule;
+		out->note = "it is a protected path under another name";
+		out->asked[0] = access;
+	} else if (!at->exists && makes_a_name(w->call->path[0].need) && at->parent >= 0 &&
+		   would_cover(r, at->real)) {
+		out->effect = EFFECT_DENY;
+		out->rule = NULL;
+		out->note = "a protected path would lie below it";
+	} else if (at->exists && guard_hardlink_doubt(g, &at->st)) {
+		out->effect = EFFECT_ASK;
+		out->note = "it has other names, and one may be protected";
+		out->asked[0] = access;
+	}
+}
+
+/* By inode and by name: what a path string can't say (see guard.h). Hardens *out, never softens. */
+static int guard_objects(struct run *r, const struct waiter *w, struct ruling *out)
 {
 	const struct call *c = w->call;
-	struct policy_error why;
-	*ret_ask = false;
-	if (fresh_guard(r))
-		return "the protected paths could not be looked at";
-	if (is_structural(c->path[0].need)) {
-		bool link = c->path[0].need == CALL_NEED_LINK_FROM;
-		bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
-		return guard_may_move(r->guard, r->session->policy, &c->path[0].at,
-				      &c->path[1].at, exchange, link, &why)
-			       ? "it would carry a protected path along"
-			       : NULL;
-	}
-	const struct path_at *at = w->verdict.need[0].at;
-	int place = at->parent >= 0 ? at->parent : at->object;
-	const struct rule *rule =
-		place >= 0 ? guard_find(r->guard, place, w->verdict.need[0].access) : NULL;
-	if (!rule && at->exists && S_ISDIR(at->st.st_mode))
-		rule = guard_find(r->guard, at->object, w->verdict.need[0].access);
-	if (rule)
-		return "it is a protected path under another name";
-	if (!at->exists && makes_a_name(c->path[0].need) && at->real && at->parent >= 0 &&
-	    guard_name_is_protected(r->guard, at))
-		return "a protected path would lie below it";
-	*ret_ask = at->exists && guard_hardlink_doubt(r->guard, &at->st);
-	return NULL;
+	struct guard *own = NULL;
+	const struct guard *g;
+	int err = has_onces(r, w->pid) ? own_guard(r, w->pid, &own) : cached_guard(r, &g);
+	if (err)
+		return err;
+	if (own)
+		g = own;
+	bool moves = c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
+	if (moves)
+		guard_move(g, c, out);
+	else
+		guard_thing(r, g, w, out);
+	if (own)
+		out->rule = NULL; /* it may be the guard's own copy's */
+	guard_free(own);
+	return 0;
 }
 
 static struct ruling rule_on(struct run *r, const struct waiter *w)
@@ -185,15 +264,13 @@ static struct ruling rule_on(struct run *r, const struct waiter *w)
 	}
 	if (out.effect != EFFECT_ALLOW)
 		return out;
-	bool ask;
-	out.note = guard_objects(r, w, &ask);
-	if (out.note) {
+	if (guard_objects(r, w, &out)) {
 		out.effect = EFFECT_DENY;
-		out.rule = NULL;
-	} else if (ask && once_bits(r, w->pid, w->verdict.need[0].at->real) == 0) {
-		out.effect = EFFECT_ASK;
-		out.asked[0] = w->verdict.need[0].access;
+		out.note = "the protected paths could not be looked at";
 	}
+	/* An answer for this very path and process has looked at the doubt already. */
+	if (out.effect == EFFECT_ASK && !(out.asked[0] & ~once_bits(r, w->pid, w->verdict.need[0].at->real)))
+		out.effect = EFFECT_ALLOW;
 	return out;
 }
 
