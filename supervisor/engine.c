@@ -182,12 +182,46 @@ static void close_prompt(struct run *r)
 	r->prompt = NULL;
 }
 
+/* A front that only listens: the caller keeps its own words off the terminal meanwhile. */
+static void tell_caller(struct run *r, bool open)
+{
+	const struct engine_hooks *h = &r->command->hooks;
+	if (h->asking && ask_len(r->ask) == (open ? 1 : 0))
+		h->asking(h->arg, open);
+}
+
+static void on_asked(void *self, const struct question *q)
+{
+	(void)q;
+	tell_caller(self, true);
+}
+
+static void on_cancelled(void *self, const struct question *q, const char *reason)
+{
+	(void)q;
+	(void)reason;
+	tell_caller(self, false);
+}
+
+static void on_settled(void *self, const struct question *q, const struct answer *a)
+{
+	(void)q;
+	(void)a;
+	tell_caller(self, false);
+}
+
 static int open_questions(struct run *r)
 {
+	const struct ask_front caller = {.self = r,
+					 .asked = on_asked,
+					 .cancelled = on_cancelled,
+					 .settled = on_settled};
 	const struct engine_command *c = r->command;
 	if (r->mode == ENGINE_REPORT && c->events < 0)
 		return 0;
 	int err = ask_new(r->loop, c->answer_timeout_ms, refusal_answered, r, &r->ask);
+	if (!err)
+		err = ask_add_front(r->ask, &caller); /* the first: before the terminal is painted */
 	if (err)
 		return err;
 	if (c->events < 0 && c->answers < 0)
