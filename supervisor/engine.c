@@ -165,6 +165,11 @@ static void interrupt_command(void *arg)
 		raise(SIGINT); /* as if typed at the agent's terminal */
 }
 
+bool run_has_answerer(const struct run *r)
+{
+	return r->ask && (r->prompt || r->command->answers >= 0);
+}
+
 static int open_prompt(struct run *r)
 {
 	struct prompt_options o = {.home = r->session->home,
