@@ -284,7 +284,7 @@ static char *rule_place(const struct rule *rule)
 
 static void denied_event(struct jsonw *w, const void *arg)
 {
-	denial_write(w, arg);
+	denial_write(w, arg, false);
 }
 
 void refusal_record(struct run *r, const struct denial *d)
