@@ -144,6 +144,8 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	}
 	tracee_to(t, TRACEE_RUN);
 	tr->newborns[tr->newborns_len++] = (struct act_newborn){child.pid, child.report};
+	if (s->ctty >= 0)
+		tr->terminal_session = child.pid;
 	*ret_pid = child.pid;
 	return 0;
 }
