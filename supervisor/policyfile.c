@@ -453,8 +453,9 @@ static int read_all(int fd, struct buf *out)
 int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 		    struct policy_error *ret_error)
 {
-	/* O_NONBLOCK: a FIFO in the file's place must not hold us. */
-	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (nofollow ? O_NOFOLLOW : 0);
+	/* Our own file: O_NONBLOCK, a FIFO in its place must not hold us. One that the user names may
+	 * be a pipe, as in --policy <(...), and is waited for. */
+	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (nofollow ? O_NOFOLLOW | O_NONBLOCK : 0);
 	int fd AUTOCLOSE = open(file, flags);
 	if (fd < 0 && errno == ELOOP && nofollow)
 		return file_fault(ret_error, file, "expected a file, not a symlink"), -ELOOP;
@@ -463,7 +464,7 @@ int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return file_errno(ret_error, file, errno);
-	if (!S_ISREG(st.st_mode))
+	if (nofollow ? !S_ISREG(st.st_mode) : S_ISDIR(st.st_mode))
 		return file_fault(ret_error, file, "expected a regular file");
 	ret->max = POLICYFILE_SIZE_MAX;
 	int r = read_all(fd, ret);
