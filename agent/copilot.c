@@ -300,11 +300,9 @@ static int ensure_grant(struct copilot *c, struct chat *chat, bool renew,
 
 static void make_uuid(char ret[37])
 {
-	unsigned char b[16] = {0};
-	/* 16 bytes come whole or, on a kernel without the call, not at all. */
-	if (getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b))
-		for (size_t i = 0; i < sizeof(b); i++)
-			b[i] = (unsigned char)(boot_ms() >> (i % 8));
+	unsigned char b[16];
+	/* So few bytes come whole; the call is older than any kernel we run on. */
+	BUG(getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b));
 	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
 	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
 	snprintf(ret, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",

@@ -1,6 +1,7 @@
 #include "agent/copilot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* Copilot is chat completions with a bearer of its own. */
 struct provider_copilot {
