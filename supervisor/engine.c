@@ -165,6 +165,11 @@ static void interrupt_command(void *arg)
 		raise(SIGINT); /* as if typed at the agent's terminal */
 }
 
+bool run_has_answerer(const struct run *r)
+{
+	return r->ask && (r->prompt || r->command->answers >= 0);
+}
+
 static int open_prompt(struct run *r)
 {
 	struct prompt_options o = {.home = r->session->home,
@@ -384,6 +389,7 @@ static int spawn(struct run *r)
 				 .keep_to = r->command->keep_to,
 				 .keep_len = r->command->keep_len,
 				 .cwd = r->command->cwd,
+				 .sigmask = loop_original_mask(r->loop),
 				 .prepare = confine_prepare,
 				 .prepare_arg = &r->confine};
 	if (r->pty)

@@ -200,19 +200,6 @@ static void write_start(struct protocol *p, const struct protocol_options *o)
 
 /* ---- the question ---- */
 
-static const char *scope_kind_name(enum scope_kind kind)
-{
-	switch (kind) {
-	case SCOPE_EXACT:
-		return "exact";
-	case SCOPE_TREE:
-		return "tree";
-	case SCOPE_PRESET:
-		return "preset";
-	}
-	BUG(true);
-}
-
 static void write_access(struct jsonw *w, uint32_t mask)
 {
 	jsonw_key(w, "access");

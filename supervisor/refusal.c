@@ -4,7 +4,8 @@
 #include "supervisor/run.h"
 
 #include "landlock/llright.h"
-#include "supervisor/escape.h"
+#include "supervisor/breadth.h"
+#include "supervisor/presets.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
 
@@ -159,12 +160,6 @@ static bool makes_a_name(enum call_need need)
 	       need == CALL_NEED_BIND;
 }
 
-static bool is_at_or_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/' || n == 1);
-}
-
 /* A move or link: what it would carry, and where to. */
 static void guard_move(const struct guard *g, const struct call *c, struct ruling *out)
 {
@@ -204,7 +199,7 @@ static void guard_thing(const struct run *r, const struct guard *g, const struct
 	const struct rule *rule = NULL;
 	int err = guard_find(g, at, access, &rule);
 	/* Under its own name the policy has spoken already. */
-	if (err && !(rule && rule->path && is_at_or_below(at->real, rule->path))) {
+	if (err && !(rule && rule->path && breadth_is_below(at->real, rule->path))) {
 		out->effect = rule ? rule->effect : EFFECT_DENY;
 		out->rule = rule;
 		out->note = "it is a protected path under another name";
@@ -226,7 +221,7 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 {
 	const struct call *c = w->call;
 	struct guard *own = NULL;
-	const struct guard *g;
+	const struct guard *g = NULL;
 	int err = has_onces(r, w->pid) ? own_guard(r, w->pid, &own) : cached_guard(r, &g);
 	if (err)
 		return err;
@@ -574,7 +569,7 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 
 static bool may_ask_now(const struct run *r)
 {
-	return r->mode == ENGINE_HOLD && r->ask && r->end == RUN_GOES_ON;
+	return r->mode == ENGINE_HOLD && run_has_answerer(r) && r->end == RUN_GOES_ON;
 }
 
 /* Nobody is asked now: refused, and remembered for the end in `retry`. */

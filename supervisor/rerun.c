@@ -103,7 +103,7 @@ static void ask_about(struct run *r, struct denial *d)
 		question_free(q);
 		return;
 	}
-	if (!r->ask || !(q = question_from(r, d)))
+	if (!run_has_answerer(r) || !(q = question_from(r, d)))
 		return;
 	r->asked_about = d;
 	if (!ask_push(r->ask, q, &id))
@@ -141,7 +141,7 @@ static bool ask_to_run_again(struct run *r)
 	r->run_again = false;
 	if (r->command->yes)
 		return true;
-	if (!r->ask || !q) {
+	if (!run_has_answerer(r) || !q) {
 		free(q);
 		return false;
 	}

@@ -98,6 +98,9 @@ void run_say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 
 /* The first trouble that makes going on unsafe: the tree is killed, the outcome says why. */
 void run_fail(struct run *r, int err, const char *what);
 
+/* Does somebody answer the questions that are put? */
+bool run_has_answerer(const struct run *r);
+
 /* refusal.c */
 void refusal_begin(struct run *r, const struct tracer_event *ev);
 void refusal_gone(struct run *r, struct tracee_name who);

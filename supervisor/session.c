@@ -123,11 +123,9 @@ static int add_preset(struct session *s, const char *name, const struct policy_v
 	int err;
 	if (!strcmp(name, "project")) {
 		char *note = NULL;
-		err = preset_add_project(s->policy, &s->project, vars, &note);
+		err = preset_add_project(s->policy, &s->project, vars, &note, e);
 		if (!err)
 			err = add_note(s, note);
-		else
-			fail(e, err, "preset project: %s", strerror(-err));
 	} else {
 		err = preset_add(s->policy, name, vars, e);
 	}

@@ -91,13 +91,12 @@ int reap_kin(pid_t tid, pid_t *ret_tgid, pid_t *ret_parent, pid_t *ret_tracer)
 	return 0;
 }
 
-/* TracerPid is the tracing thread's process (6.x: its thread group). */
+/* TracerPid is the thread that traces, not its process. */
 static bool is_ours(pid_t tid)
 {
 	pid_t tgid, parent, tracer;
 
-	return reap_kin(tid, &tgid, &parent, &tracer) == 0 &&
-	       (tracer == getpid() || tracer == gettid());
+	return reap_kin(tid, &tgid, &parent, &tracer) == 0 && tracer == gettid();
 }
 
 int reap_exists(pid_t tid)
@@ -131,10 +130,8 @@ static int drain(struct reap_queue *q, struct tracee_table *table)
 			int r = scan_all(q, table);
 			if (r != 0)
 				return r;
-			if (tid == q->foreign || !is_ours(tid)) {
-				q->foreign = tid;
+			if (!is_ours(tid))
 				return 0;
-			}
 		}
 		int r = take(q, tid);
 		if (r <= 0)

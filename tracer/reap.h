@@ -27,7 +27,6 @@ struct reap_status {
 struct reap_queue {
 	struct reap_status *ring;
 	size_t head, len, cap;
-	pid_t foreign; /* the zombie that stood first last time */
 };
 
 /* 1 and a status, 0 none now, -ENOMEM (nothing is lost). Does not block. */

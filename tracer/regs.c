@@ -52,6 +52,11 @@ int regs_call(pid_t tid, struct regs_call *ret)
 	return 0;
 }
 
+bool regs_restarts(int64_t result)
+{
+	return result <= -512 && result >= -516;
+}
+
 int regs_get_sigmask(pid_t tid, uint64_t *ret)
 {
 	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(*ret), ret) < 0 ? -errno : 0;

@@ -26,6 +26,11 @@ struct regs_call {
 
 int regs_call(pid_t tid, struct regs_call *ret);
 
+/*
+ * Is this result one of the kernel's own restart codes (512 to 516, errno.h of the kernel)? Then
+ * the call has not ended: it begins anew, or becomes EINTR after a handler.
+ */
+bool regs_restarts(int64_t result);
 /* At an exit stop: what the call returns. */
 int regs_set_result(pid_t tid, int64_t result);
 /* At a seccomp stop: the call does not run and returns `result`. */

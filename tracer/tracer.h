@@ -140,8 +140,8 @@ int tracer_deny(struct tracer *t, struct tracee_name who);
 int tracer_set_result(struct tracer *t, struct tracee_name who, int64_t result);
 /*
  * The held thread's open returns `fd` (ours; taken over and closed, also on failure) as its lowest
- * free descriptor. No signal can interrupt it. Done asynchronously: progress is made by
- * tracer_next().
+ * free descriptor. No signal can interrupt it. Done asynchronously: progress is made by tracer_next().
+ * -EINVAL: the call is no open; the thread is still held.
  */
 int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloexec);
 /* Run the held call once more, natively (after something made it possible). */

@@ -93,7 +93,7 @@ static inline void run_drain_output(struct run *run, int fd)
 static inline int run_events(struct run *run)
 {
 	struct tracer_event e;
-	int r;
+	int r = 0;
 
 	while (!run->stop && (r = tracer_next(run->tracer, &e)) > 0) {
 		run->seen[e.kind]++;
