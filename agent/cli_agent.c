@@ -6,7 +6,7 @@
 #include "agent/oneshot.h"
 #include "agent/options.h"
 #include "agent/repl.h"
-#include "supervisor/escape.h"
+#include "supervisor/cli.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -16,26 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS_USAGE	 2
-#define STATUS_COULD_NOT 125
-
 /* A prompt read from stdin. */
 #define PROMPT_MAX (4u << 20)
 
-/* One line on stderr; foreign bytes in it are escaped. */
-static int complain(int status, const char *words)
-{
-	struct buf out = {0};
-	escape_add_str(&out, words);
-	fprintf(stderr, "warder agent: %s\n", buf_str(&out));
-	buf_free(&out);
-	return status;
-}
-
 static int trouble(const char *what, int err)
 {
-	fprintf(stderr, "warder agent: %s: %s\n", what, strerror(-err));
-	return STATUS_COULD_NOT;
+	cli_complain("%s: %s", what, strerror(-err));
+	return CLI_EXIT_TROUBLE;
 }
 
 /* The editor and the escaping speak UTF-8; in the C locale too. */
@@ -67,7 +54,8 @@ static int read_prompt(const char *option, char **ret)
 		return trouble("the prompt", -ENOMEM);
 	if (!words[strspn(words, " \t\r\n")]) {
 		free(words);
-		return complain(STATUS_USAGE, "the prompt is empty");
+		cli_complain("the prompt is empty");
+		return CLI_EXIT_USAGE;
 	}
 	*ret = words;
 	return 0;
@@ -104,14 +92,13 @@ static int open_provider(struct agent *a, const struct options *o)
 	if (err)
 		return trouble("the provider", err);
 	err = provider_open(&a->config, &a->provider, &error);
-	if (err)
-		return complain(error.kind == PROVIDER_FAIL_CONFIG ? STATUS_USAGE
-								   : STATUS_COULD_NOT,
-				error.text[0] ? error.text : strerror(-err));
+	if (err) {
+		cli_complain("%s", error.text[0] ? error.text : strerror(-err));
+		return error.kind == PROVIDER_FAIL_CONFIG ? CLI_EXIT_USAGE : CLI_EXIT_TROUBLE;
+	}
 	if (a->kind == PROVIDER_SCRIPT && !a->config.script_path)
-		fputs("warder agent: no account was found: this is the built-in demonstration, a "
-		      "script that answers in a model's place (see --help)\n",
-		      stderr);
+		cli_complain("no account was found: this is the built-in demonstration, a script "
+			     "that answers in a model's place (see warder agent --help)");
 	return 0;
 }
 
@@ -119,27 +106,16 @@ static int open_provider(struct agent *a, const struct options *o)
 
 static int open_session(struct agent *a, const struct options *o)
 {
-	const struct session_options s = {
-		.env = environ,
-		.project = o->project,
-		.policy_files = o->policies.item,
-		.presets = o->presets.item,
-		.no_presets = o->no_presets.item,
-		.no_default_presets = o->no_default_presets,
-		.rule_lines = o->rules.item,
-		.tmp_shared = o->tmp_shared,
-		.allow_degraded = o->allow_degraded,
-		.label = o->label,
-	};
+	struct session_options s;
 	struct policy_error why = {0};
+	cli_session_options(&o->shared, environ, &s);
 	int err = session_new(&s, &a->session, &why);
 	if (err) {
-		/* Escaped where it was made. */
-		fprintf(stderr, "warder agent: %s\n", why.text[0] ? why.text : strerror(-err));
-		return STATUS_COULD_NOT;
+		cli_complain("%s", why.text[0] ? why.text : strerror(-err));
+		return CLI_EXIT_TROUBLE;
 	}
 	for (char *const *note = session_notes(a->session); *note; note++)
-		fprintf(stderr, "warder: %s\n", *note);
+		cli_complain("%s", *note);
 	return 0;
 }
 
@@ -148,15 +124,15 @@ static int open_tools(struct agent *a, const struct options *o)
 	int err = toolrun_init(&a->tools, a->session, environ);
 	if (err)
 		return trouble("the tools", err);
-	a->tools.mode = o->mode;
-	a->tools.ask = o->ask;
-	a->tools.yes = o->yes;
+	a->tools.mode = o->shared.mode;
+	a->tools.ask = o->shared.ask;
+	a->tools.yes = o->shared.yes;
 	a->tools.color = a->color;
-	a->tools.events = o->events;
-	a->tools.answers = o->answers;
-	a->tools.answer_timeout_ms = o->answer_timeout_ms;
+	a->tools.events = o->shared.events;
+	a->tools.answers = o->shared.answers;
+	a->tools.answer_timeout_ms = o->shared.answer_timeout_ms;
 	a->tools.cancel = interrupt_flag();
-	if (o->yes)
+	if (o->shared.yes)
 		fputs("warder agent: --yes: what is not on the sensitive list is answered "
 		      "\"once\"\n",
 		      stderr);
@@ -189,35 +165,29 @@ static int run(struct agent *a, const struct options *o)
 	return words ? oneshot_run(a, words, o->output, o->verbose) : repl_run(a);
 }
 
-static int help(void)
+static int parse_and_run(int argc, char **argv, struct options *o, struct agent *a)
 {
-	struct buf out = {0};
-	options_write_help(&out);
-	fputs(buf_str(&out), stdout);
-	buf_free(&out);
-	return 0;
+	switch (options_parse(argc, argv, o)) {
+	case CLI_HELP:
+		options_help();
+		return 0;
+	case CLI_WRONG:
+		return CLI_EXIT_USAGE;
+	case CLI_PARSED:
+		break;
+	}
+	int err = interrupt_install();
+	return err ? trouble("signals", err) : run(a, o);
 }
 
-int cli_agent_main(int argc, char **argv)
+int cli_agent(int argc, char **argv)
 {
 	struct options o;
-	struct buf why = {0};
 	struct agent a = {.tools = {.events = -1, .answers = -1}, .usage = {-1, -1, -1}};
-	int status = 0;
 	set_locale();
-	int err = options_parse(argc, argv, &o, &why);
-	if (err)
-		status = err == -EINVAL ? complain(STATUS_USAGE, buf_str(&why))
-					: trouble("the options", err);
-	else if (o.help)
-		status = help();
-	else if ((err = interrupt_install()))
-		status = trouble("signals", err);
-	else
-		status = run(&a, &o);
+	int status = parse_and_run(argc, argv, &o, &a);
 	agent_release(&a);
 	options_release(&o);
-	buf_free(&why);
 	if (status < 0)
 		interrupt_die(-status);
 	return status < 0 ? 128 - status : status;
