@@ -39,7 +39,7 @@ struct cli {
 	struct store store;
 	struct project project;
 	struct policy_vars vars;
-	char *cwd;          /* owned */
+	char *cwd;	    /* owned */
 	char *user_file;    /* owned */
 	char *project_file; /* owned */
 	struct policy_error error;
@@ -125,7 +125,8 @@ static int load_saved(struct cli *c, struct policy *p)
 
 static int load_presets(struct cli *c, struct policy *p)
 {
-	char *note AUTOFREE = NULL;
+	char *note AUTOFREE
+	= NULL;
 	int r = preset_add(p, "system", &c->vars, &c->error);
 	if (r == 0)
 		r = preset_add(p, "tmp", &c->vars, &c->error);
@@ -327,8 +328,8 @@ static int check(struct cli *c, int argc, char **argv)
 /* ---- change ---- */
 
 /*
- * The path of the command line as a policy's: it is a shell's word already, so nothing in it but * ?
- * (and \ before them) has a meaning, and a relative one starts at the cwd, not at the project.
+ * The path of the command line as a policy's: it is a shell's word already, so nothing in it but *
+ * ? (and \ before them) has a meaning, and a relative one starts at the cwd, not at the project.
  */
 static void add_path(const struct cli *c, struct buf *out, const char *path)
 {
@@ -471,8 +472,8 @@ static int forget(struct cli *c, int argc, char **argv)
 	if (policy_new(&p) < 0)
 		return trouble("out of memory");
 	int r = parse_request(c, "allow", &q, p);
-	int status = r < 0 ? usage(c->error.text, NULL)
-			   : forget_path(c, policy_at(p, 0)->path, access);
+	int status =
+		r < 0 ? usage(c->error.text, NULL) : forget_path(c, policy_at(p, 0)->path, access);
 	policy_free(p);
 	return status;
 }
@@ -506,7 +507,7 @@ static int run(struct cli *c, const char *word, int argc, char **argv)
 
 static bool is_known(const char *word)
 {
-	static const char *const words[] = {"show", "check",  "allow",  "deny",
+	static const char *const words[] = {"show", "check",  "allow",	"deny",
 					    "ask",  "forbid", "forget", "path"};
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(word, words[i]) == 0)
@@ -536,7 +537,8 @@ int cli_policy(int argc, char **argv)
 			c.project_dir = optarg;
 	}
 	if (optind == argc)
-		return usage("expected show, check, allow, deny, ask, forbid, forget or path", NULL);
+		return usage("expected show, check, allow, deny, ask, forbid, forget or path",
+			     NULL);
 	if (!is_known(argv[optind]))
 		return usage("expected show, check, allow, deny, ask, forbid, forget or path, not",
 			     argv[optind]);

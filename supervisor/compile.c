@@ -22,7 +22,7 @@ struct start {
 /* What a move can change although Landlock compares rights: see choose_class(). */
 struct class
 {
-	uint32_t allow, hard;
+	uint32_t allow, deny, forbid;
 };
 
 struct compile {
@@ -130,12 +130,30 @@ static void settle_below(struct compile *c, const char *dir, uint32_t access)
 
 static struct class class_of(const struct compile *c, const struct reach *reach)
 {
-	return (struct class){reach->allow & c->unseen, reach->hard};
+	return (struct class){reach->allow & c->unseen, reach->deny, reach->forbid};
 }
 
 static bool is_same_class(struct class a, struct class b)
 {
-	return a.allow == b.allow && a.hard == b.hard;
+	return a.allow == b.allow && a.deny == b.deny && a.forbid == b.forbid;
+}
+
+/* The class of most of what is below: that of a name which no rule spells out. */
+static struct class class_below(const struct compile *c, const char *dir)
+{
+	struct class class = {0};
+	char child[PATH_MAX + 2];
+	size_t n = strlen(dir);
+
+	memcpy(child, dir, n);
+	strcpy(child + n, n > 1 ? "/\001" : "\001");
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
+		enum effect effect = policy_decide(c->p, child, bit).effect;
+		class.allow |= effect == EFFECT_ALLOW ? bit & c->unseen : 0;
+		class.deny |= effect == EFFECT_DENY ? bit : 0;
+		class.forbid |= effect == EFFECT_FORBID ? bit : 0;
+	}
+	return class;
 }
 
 /*
@@ -152,13 +170,9 @@ static int choose_class(struct compile *c)
 
 	if (!seen)
 		return -ENOMEM;
-	for (size_t i = 0; i < c->starts; i++) {
-		struct reach reach;
-		if (!(c->start[i].access & ACCESS_MOVE))
-			continue;
-		reach_of(c->p, c->start[i].path, &reach);
-		seen[n++] = class_of(c, &reach);
-	}
+	for (size_t i = 0; i < c->starts; i++)
+		if (c->start[i].access & ACCESS_MOVE)
+			seen[n++] = class_below(c, c->start[i].path);
 	for (size_t i = 0; i < n; i++) {
 		size_t votes = 0;
 		for (size_t k = 0; k < n; k++)

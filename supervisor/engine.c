@@ -390,6 +390,7 @@ static int spawn(struct run *r)
 				 .keep_len = r->command->keep_len,
 				 .cwd = r->command->cwd,
 				 .sigmask = loop_original_mask(r->loop),
+				 .ignored = &r->ignored_before,
 				 .prepare = confine_prepare,
 				 .prepare_arg = &r->confine};
 	if (r->pty)
@@ -614,6 +615,7 @@ static void tear_down(struct run *r)
 	environ_free(r->env);
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
 		loop_give_signal(r->loop, taken[i]);
+	lifecycle_end(r);
 }
 
 int engine_run(struct session *s, const struct engine_command *c, struct engine_outcome *ret)

@@ -1,6 +1,6 @@
 /*
- * gitconfig: what a git config file says, without running git. It is read to protect what it names, so
- * a file that git would refuse is read as far as it makes sense.
+ * gitconfig: what a git config file says, without running git. It is read to protect what it names,
+ * so a file that git would refuse is read as far as it makes sense.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 
 /*
  * section and key are lower case, subsection as written ("" without one), value without quotes
- * and comment. All are loans of the call. Answer 0 to go on; anything else ends the reading and is returned.
+ * and comment. All are loans of the call. Answer 0 to go on; anything else ends the reading and is
+ * returned.
  */
 typedef int gitconfig_fn(const char *section, const char *subsection, const char *key,
 			 const char *value, void *arg);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #define LEVELS_MAX 4096 /* of a walk upward; PATH_MAX allows no more components */
 
@@ -449,7 +450,10 @@ bool guard_hardlink_doubt(const struct guard *g, const struct stat *st)
 
 /* ---- by name ---- */
 
-/* path is component by component the beginning of `of`, perhaps but for case. */
+/*
+ * path is component by component the beginning of `of`, perhaps but for case. Only its last name
+ * may be a new one; the others exist, and inodes tell what they are.
+ */
 static enum relation relation_of_paths(const char *path, const char *of)
 {
 	bool same = true;
@@ -460,7 +464,9 @@ static enum relation relation_of_paths(const char *path, const char *of)
 		size_t n = strcspn(path, "/"), m = strcspn(of, "/");
 		if (n == 0)
 			return m ? ABOVE : same ? AT : ALIKE;
-		if (m == 0 || !foldname_alike(path, n, of, m))
+		bool last = path[n] == '\0';
+		if (m == 0 || (last ? !foldname_alike(path, n, of, m)
+				    : n != m || strncasecmp(path, of, n) != 0))
 			return FREE;
 		same = same && n == m && memcmp(path, of, n) == 0;
 		path += n;
@@ -505,11 +511,10 @@ static enum relation relation_of_globs(const struct guard *g, const char *path)
 	return glob_begins_at(g, lower) ? ALIKE : FREE;
 }
 
-/* The strongest relation to any exception: what is below a directory by glob is not looked at here.
- */
-static enum relation relation_of_name(const struct guard *g, const char *path, const char **ret)
+/* The strongest relation to any exception that has a plain path, and that path. */
+static enum relation relation_of_literals(const struct guard *g, const char *path, const char **ret)
 {
-	enum relation found = relation_of_globs(g, path);
+	enum relation found = FREE;
 
 	for (size_t i = 0; i < g->nodes && found != ABOVE; i++) {
 		if (!g->node[i].exception)
@@ -523,10 +528,19 @@ static enum relation relation_of_name(const struct guard *g, const char *path, c
 	return found;
 }
 
+/* Patterns too; what they might match below a directory is not looked at here. */
+static enum relation relation_of_name(const struct guard *g, const char *path, const char **ret)
+{
+	enum relation literal = relation_of_literals(g, path, ret);
+	enum relation glob = literal == ABOVE ? FREE : relation_of_globs(g, path);
+
+	return glob > literal ? glob : literal;
+}
+
 bool guard_name_is_protected(const struct guard *g, const char *parent_real, const char *name)
 {
 	char path[PATH_MAX];
-	const char *of;
+	const char *of = NULL;
 	int n = snprintf(path, sizeof(path), "%s/%s", parent_real[1] ? parent_real : "", name);
 
 	if (n < 0 || (size_t)n >= sizeof(path))
@@ -557,7 +571,10 @@ static int refuse(struct policy_error *why, int error, const char *path, const c
 	return error;
 }
 
-/* The source: neither an exception nor above one. */
+/*
+ * The source: neither an exception nor above one. One by pattern is its name, and what it may be
+ * called is a question of the destination.
+ */
 static int check_source(const struct guard *g, const struct path_at *at, struct policy_error *why)
 {
 	const char *of = NULL;
@@ -565,11 +582,8 @@ static int check_source(const struct guard *g, const struct path_at *at, struct 
 	if (relation_of_inode(g, at->object) != FREE)
 		return refuse(why, -EACCES, at->real,
 			      "is protected by the policy, or something in it is", NULL);
-	if (relation_of_name(g, at->real, &of) != FREE)
-		return refuse(
-			why, -EACCES, at->real,
-			"can't be moved: it has the name, or is above the name, that is protected:",
-			of ? of : "a pattern");
+	if (relation_of_literals(g, at->real, &of) != FREE)
+		return refuse(why, -EACCES, at->real, "is, or is above, the protected", of);
 	return 0;
 }
 
@@ -597,36 +611,41 @@ static enum effect standing(const struct guard *g, const struct path_at *at, uin
 {
 	struct decision d = policy_decide(g->p, at->real, bit);
 	const struct rule *rule = NULL;
-
-	if (d.effect == EFFECT_FORBID)
-		return d.effect;
 	int r = guard_find(g, at, bit, &rule);
 	enum effect found = r == 0 ? EFFECT_ALLOW : rule ? rule->effect : EFFECT_DENY;
 
 	return found > d.effect ? found : d.effect;
 }
 
-/* Nothing may become freer by going from `from` to `to`. */
+static bool is_freer(const struct guard *g, const struct path_at *from, const struct path_at *to)
+{
+	bool dir = S_ISDIR(from->st.st_mode);
+	bool plain = guard_find(g, from, ACCESS_ALL, NULL) == 0;
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
+		enum effect now = plain ? policy_decide(g->p, from->real, bit).effect
+					: standing(g, from, bit);
+		if ((dir || !(bit & OF_NAMES)) && policy_decide(g->p, to->real, bit).effect < now)
+			return true;
+	}
+	return false;
+}
+
+/* Nothing may become freer by going from `from` to `to`, and nothing in it. */
 static int check_widening(const struct guard *g, const struct path_at *from,
 			  const struct path_at *to, int error, struct policy_error *why)
 {
-	bool dir = S_ISDIR(from->st.st_mode);
 	struct reach a, b;
 
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
-		if (!dir && (bit & OF_NAMES))
-			continue;
-		if (policy_decide(g->p, to->real, bit).effect < standing(g, from, bit))
-			return refuse(why, error, from->real, "would be open to more at", to->real);
-	}
-	if (!dir)
+	if (is_freer(g, from, to))
+		return refuse(why, error, from->real, "would be open to more at", to->real);
+	if (!S_ISDIR(from->st.st_mode))
 		return 0;
 	reach_of(g->p, from->real, &a);
 	reach_of(g->p, to->real, &b);
-	if (a.varies || b.varies || (b.allow & ~a.allow) || (a.hard & ~b.hard))
+	if (a.varies || b.varies)
 		return refuse(why, error, from->real,
-			      "is a directory whose content the policy might treat otherwise at",
-			      to->real);
+			      "holds names that the policy might treat otherwise at", to->real);
 	return 0;
 }
 

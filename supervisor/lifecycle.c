@@ -239,6 +239,33 @@ static void on_other(void *arg, const struct signalfd_siginfo *info)
 	forward(arg, (int)info->ssi_signo);
 }
 
+/* Signals that a full disk or a closed pipe sends: we handle the error instead. */
+static const int write_signals[] = {SIGPIPE, SIGXFSZ};
+
+/* Ignored by us, not by the command: it gets what was in force before. */
+static void ignore_for_us(struct run *r)
+{
+	sigemptyset(&r->ignored_before);
+	for (int sig = 1; sig < NSIG; sig++) {
+		struct sigaction now;
+		if (!sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN)
+			sigaddset(&r->ignored_before, sig);
+	}
+	if (loop_sigchld_was_ignored(r->loop))
+		sigaddset(&r->ignored_before, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_LEN(write_signals); i++) {
+		struct sigaction ignore = {.sa_handler = SIG_IGN};
+		sigaction(write_signals[i], &ignore, &r->write_actions[i]);
+	}
+	r->ignoring = true;
+}
+
+void lifecycle_end(struct run *r)
+{
+	for (size_t i = 0; r->ignoring && i < ARRAY_LEN(write_signals); i++)
+		sigaction(write_signals[i], &r->write_actions[i], NULL);
+}
+
 int lifecycle_begin(struct run *r)
 {
 	static const struct {
@@ -260,6 +287,7 @@ int lifecycle_begin(struct run *r)
 			return err;
 	}
 	r->limit_left_ms = r->command->timeout_ms;
+	ignore_for_us(r);
 	return 0;
 }
 

@@ -76,7 +76,8 @@ static void check_applies(struct check *c, const struct rule *r)
 static void check_exists(struct check *c, const struct rule *r)
 {
 	struct stat st;
-	char *dir AUTOFREE = strdup(r->path);
+	char *dir AUTOFREE
+	= strdup(r->path);
 	if (!dir)
 		return;
 	size_t n = is_glob(r) ? glob_first_wild(dir, strlen(dir)) : strlen(dir);
@@ -117,7 +118,8 @@ static char *as_written(const struct check *c, const struct rule *r)
 
 static void check_symlink(struct check *c, const struct rule *r)
 {
-	char *written AUTOFREE = is_glob(r) ? NULL : as_written(c, r);
+	char *written AUTOFREE
+	= is_glob(r) ? NULL : as_written(c, r);
 	if (!written || !written[0] || strcmp(written, r->path) == 0)
 		return;
 	begin(c, r);
@@ -143,7 +145,8 @@ static void check_carried(struct check *c, const struct rule *r)
 {
 	if (r->effect == EFFECT_ALLOW || (is_glob(r) && (r->access & ACCESS_DELETE)))
 		return;
-	char *path AUTOFREE = strdup(r->path);
+	char *path AUTOFREE
+	= strdup(r->path);
 	if (!path)
 		return;
 	if (is_glob(r)) {
@@ -154,14 +157,15 @@ static void check_carried(struct check *c, const struct rule *r)
 		return;
 	begin(c, r);
 	escape_add_str(c->out, path);
-	buf_add_str(c->out, is_glob(r) ? ": names in it may be changed, and what is renamed no longer "
-					 "matches; refuse w as well\n"
-				       : " may be renamed, and what is in it then has a name that this "
-					 "rule does not cover; refuse w there as well\n");
+	buf_add_str(c->out,
+		    is_glob(r) ? ": names in it may be changed, and what is renamed no longer "
+				 "matches; refuse w as well\n"
+			       : " may be renamed, and what is in it then has a name that this "
+				 "rule does not cover; refuse w there as well\n");
 }
 
-size_t policycheck_rules(const struct policy *p, const char *origin,
-			 const struct policy_vars *vars, struct buf *out)
+size_t policycheck_rules(const struct policy *p, const char *origin, const struct policy_vars *vars,
+			 struct buf *out)
 {
 	struct check c = {.policy = p, .vars = vars, .out = out};
 	for (size_t i = 0; i < policy_len(p); i++) {

@@ -48,7 +48,8 @@ int preset_add(struct policy *p, const char *name, const struct policy_vars *var
 static int add_rule(struct policy *p, enum effect effect, uint32_t access, const char *path,
 		    bool sensitive)
 {
-	char *real AUTOFREE = NULL;
+	char *real AUTOFREE
+	= NULL;
 	int r = policyfile_canonical(path, &real);
 	if (r == -ENOMEM)
 		return r;
@@ -142,7 +143,8 @@ static char *work_tree(const char *dir)
 	if (buf_error(&file) == 0)
 		gitconfig_read(buf_str(&file), take_worktree, &worktree);
 	if (buf_str(&worktree)[0] != '/')
-		buf_add(&out, dir, worktree.len == 0 && plain ? (size_t)(slash - dir) : strlen(dir));
+		buf_add(&out, dir,
+			worktree.len == 0 && plain ? (size_t)(slash - dir) : strlen(dir));
 	if (worktree.len && worktree.data[0] != '/')
 		buf_add_char(&out, '/');
 	buf_add_str(&out, buf_str(&worktree));
@@ -166,7 +168,8 @@ static int protect_git(struct policy *p, const char *dir, const char *tree, cons
 static int protect_each(struct policy *p, const struct project *project, const char *dir,
 			const char *home)
 {
-	char *tree AUTOFREE = work_tree(dir);
+	char *tree AUTOFREE
+	= work_tree(dir);
 	if (!tree)
 		return -ENOMEM;
 	int r = protect_git(p, dir, tree, home);

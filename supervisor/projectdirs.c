@@ -98,7 +98,8 @@ static bool has_type(int dir, const char *name, mode_t type)
 	       (!type || (st.st_mode & S_IFMT) == type);
 }
 
-/* .git of a working tree, a bare repository, or a submodule's below .git/modules: all look alike. */
+/* .git of a working tree, a bare repository, or a submodule's below .git/modules: all look alike.
+ */
 static bool is_git_dir(int dir)
 {
 	return has_type(dir, "HEAD", 0) && has_type(dir, "objects", S_IFDIR) &&

@@ -113,7 +113,8 @@ void reach_of(const struct policy *p, const char *dir, struct reach *ret)
 			out.varies |= r->access & ~by[r->effect];
 	}
 	out.allow = by[EFFECT_ALLOW] & ~out.varies;
-	out.hard = (by[EFFECT_DENY] | by[EFFECT_FORBID]) & ~out.varies;
+	out.deny = by[EFFECT_DENY] & ~out.varies;
+	out.forbid = by[EFFECT_FORBID] & ~out.varies;
 	*ret = out;
 }
 

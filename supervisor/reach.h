@@ -8,13 +8,14 @@
 
 /*
  * What holds for every name strictly below a directory, there or not yet. A bit is in `varies`
- * where that differs from name to name (or might); else it is in `allow`, in `hard` (denied or
- * forbidden), or in neither (ask).
+ * where that differs from name to name (or might); else in `allow`, `deny` or `forbid`, or in none
+ * of them (ask).
  */
 struct reach {
 	uint32_t varies;
 	uint32_t allow;
-	uint32_t hard;
+	uint32_t deny;
+	uint32_t forbid;
 };
 
 void reach_of(const struct policy *p, const char *dir, struct reach *ret);

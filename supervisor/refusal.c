@@ -284,22 +284,7 @@ static char *rule_place(const struct rule *rule)
 
 static void denied_event(struct jsonw *w, const void *arg)
 {
-	const struct denial *d = arg;
-	jsonw_kpath(w, "path", d->path);
-	if (d->path2)
-		jsonw_kpath(w, "path2", d->path2);
-	jsonw_key(w, "access");
-	jsonw_begin_array(w);
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
-		if (d->access & bit)
-			jsonw_str(w, access_name(bit));
-	jsonw_end_array(w);
-	jsonw_kstr(w, "call", d->call);
-	jsonw_kstr(w, "verdict", verdict_name(d->verdict));
-	jsonw_kstr(w, "by", answered_by_name(d->by));
-	jsonw_kstr(w, "lifetime", lifetime_name(d->lifetime));
-	jsonw_kint(w, "pid", d->pid);
-	jsonw_kstr(w, "exe", d->exe);
+	denial_write(w, arg, false);
 }
 
 void refusal_record(struct run *r, const struct denial *d)
@@ -357,6 +342,7 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
 	redact_free(argv);
 	d->rule = ruling ? rule_place(ruling->rule) : NULL;
+	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
 	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
 	d->note = note ? strdup(note) : NULL;
 }

@@ -69,6 +69,10 @@ struct run {
 	struct prompt *prompt;
 	struct protocol *protocol;
 
+	sigset_t ignored_before; /* what the command starts with ignored */
+	struct sigaction write_actions[2];
+	bool ignoring;
+
 	pid_t main;
 	bool main_ended;
 	int main_status;
@@ -124,6 +128,8 @@ void lifecycle_main_ended(struct run *r, int status);
 void lifecycle_stopped(struct run *r, const struct tracer_event *ev);
 void lifecycle_holding(struct run *r, bool held);
 void lifecycle_release(struct run *r);
+/* After the last run: dispositions as they were. */
+void lifecycle_end(struct run *r);
 
 /* rerun.c: after the tree is gone. True: run the command once more. */
 bool rerun_wanted(struct run *r);

@@ -16,10 +16,10 @@
 
 struct edit {
 	const char *file;
-	char *dir;        /* owned */
+	char *dir;	  /* owned */
 	const char *name; /* in file */
 	int dirfd, lock;
-	struct buf text;  /* as it stands */
+	struct buf text; /* as it stands */
 	struct policy_error *error;
 };
 
@@ -110,8 +110,8 @@ static int write_all(int fd, const char *bytes, size_t n)
 
 static int write_new(int dirfd, const char *name, const struct buf *text)
 {
-	int fd AUTOCLOSE =
-		openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd AUTOCLOSE
+	= openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	return write_all(fd, buf_str(text), text->len);
@@ -123,7 +123,8 @@ static int edit_commit(struct edit *e, const struct buf *text)
 		return fault(e, "it would grow beyond 1 MiB");
 	char temporary[64];
 	snprintf(temporary, sizeof(temporary), ".new.%d", (int)getpid());
-	unlinkat(e->dirfd, temporary, 0); /* of a crashed process that had our pid; we hold the lock */
+	unlinkat(e->dirfd, temporary,
+		 0); /* of a crashed process that had our pid; we hold the lock */
 	int r = write_new(e->dirfd, temporary, text);
 	if (r == 0 && renameat(e->dirfd, temporary, e->dirfd, e->name) < 0)
 		r = -errno;
@@ -224,7 +225,8 @@ int store_append_rule(const char *file, const struct rule *rule, const char *com
 struct change {
 	const char *path;
 	uint32_t access;
-	const struct rule *instead; /* put: rules of the same kind and another effect; NULL: forget */
+	const struct rule
+		*instead; /* put: rules of the same kind and another effect; NULL: forget */
 };
 
 static uint32_t remaining(const struct change *c, const struct rule *old)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "supervisor/policy.h"
+#include "supervisor/reach.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +25,7 @@ static const char *const case_names[] = {"a", "b", "c", ".env", "sub", "x.h"};
 #define CASE_NAMES (sizeof(case_names) / sizeof(case_names[0]))
 
 struct case_object {
-	char path[128];
+	char path[256];
 	struct stat st;
 };
 
@@ -52,7 +53,7 @@ static inline void case_note(struct case_tree *t, const char *path)
 	struct case_object *o = &t->object[t->objects];
 
 	if (t->objects < CASE_OBJECTS_MAX && lstat(path, &o->st) == 0) {
-		snprintf(o->path, sizeof(o->path), "%s", path);
+		snprintf(o->path, sizeof(o->path), "%.255s", path);
 		t->objects++;
 	}
 }
@@ -78,12 +79,12 @@ static inline void case_refresh(struct case_tree *t)
 static inline void case_grow(struct case_tree *t)
 {
 	const struct case_object *dir = case_pick(t, S_IFDIR), *file = case_pick(t, S_IFREG);
-	char path[128];
+	char path[256];
 	int made = -1, fd;
 
 	if (!dir || strlen(dir->path) > 90)
 		return;
-	snprintf(path, sizeof(path), "%s/%s", dir->path, case_name(t));
+	snprintf(path, sizeof(path), "%.200s/%s", dir->path, case_name(t));
 	switch (case_random(t, 10)) {
 	case 0:
 		made = symlink(case_pick(t, S_IFDIR) ? t->object[0].path : "a", path);
@@ -140,12 +141,13 @@ static inline void case_add(struct case_tree *t, enum effect effect, enum rule_k
 
 static inline void case_random_rule(struct case_tree *t)
 {
-	static const char *const globs[] = {"**/.env", "*", "*/a", "**/*.h", "?", "sub/**", "**/sub"};
+	static const char *const globs[] = {"**/.env", "*",	 "*/a",	  "**/*.h",
+					    "?",       "sub/**", "**/sub"};
 	static const enum effect effects[] = {EFFECT_ALLOW, EFFECT_ALLOW, EFFECT_ALLOW, EFFECT_ASK,
 					      EFFECT_DENY,  EFFECT_DENY,  EFFECT_FORBID};
 	const struct case_object *o = &t->object[case_random(t, (uint32_t)t->objects)];
 	enum effect effect = effects[case_random(t, 7)];
-	char path[256];
+	char path[320];
 
 	while (S_ISLNK(o->st.st_mode))
 		o = &t->object[case_random(t, (uint32_t)t->objects)];
@@ -176,7 +178,7 @@ static inline void case_make(struct case_tree *t, uint64_t seed)
 	if (!mkdtemp(t->top) || !realpath(t->top, real) || strcmp(real, t->top) != 0 ||
 	    policy_new(&t->policy) < 0)
 		abort();
-	case_note(t, t->top);
+	case_note(t, real);
 	for (uint32_t i = 0, n = 4 + case_random(t, 16); i < n; i++)
 		case_grow(t);
 	case_refresh(t);
@@ -186,7 +188,8 @@ static inline void case_make(struct case_tree *t, uint64_t seed)
 		case_random_rule(t);
 }
 
-static inline int case_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static inline int case_remove_one(const char *path, const struct stat *st, int type,
+				  struct FTW *ftw)
 {
 	(void)st;
 	(void)type;
@@ -216,10 +219,32 @@ static inline uint32_t case_travels(mode_t mode)
 }
 
 /*
- * Would what is at `from`, with all that is in it, have an access at `to` that it has not now? The path that does is
- * in ret (size 256).
+ * How an access to an object stands. A file with several names is as open as the freest of them,
+ * unless an exception withholds it under another: then what counts is the name at hand.
  */
-static inline bool case_widens(const struct case_tree *t, const char *from, const char *to, char *ret)
+static inline enum effect case_effect(const struct case_tree *t, const struct case_object *o,
+				      uint32_t bit)
+{
+	struct decision own = policy_decide(t->policy, o->path, bit);
+	enum effect freest = own.effect;
+
+	for (size_t i = 0; i < t->objects && !S_ISDIR(o->st.st_mode); i++) {
+		if (t->object[i].st.st_ino != o->st.st_ino)
+			continue;
+		struct decision d = policy_decide(t->policy, t->object[i].path, bit);
+		if (d.rule && reach_is_exception(t->policy, d.rule))
+			return own.effect;
+		freest = d.effect < freest ? d.effect : freest;
+	}
+	return freest;
+}
+
+/*
+ * Would what is at `from`, with all that is in it, have an access at `to` that it has not now? The
+ * path that does is in ret (size 256).
+ */
+static inline bool case_widens(const struct case_tree *t, const char *from, const char *to,
+			       char *ret)
 {
 	for (size_t i = 0; i < t->objects; i++) {
 		const struct case_object *o = &t->object[i];
@@ -228,8 +253,7 @@ static inline bool case_widens(const struct case_tree *t, const char *from, cons
 		snprintf(ret, 256, "%s%s", to, o->path + strlen(from));
 		for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
 			if ((bit & case_travels(o->st.st_mode)) &&
-			    policy_decide(t->policy, ret, bit).effect <
-				    policy_decide(t->policy, o->path, bit).effect)
+			    policy_decide(t->policy, ret, bit).effect < case_effect(t, o, bit))
 				return true;
 	}
 	return false;

