@@ -133,9 +133,7 @@ static int open_tools(struct agent *a, const struct options *o)
 	a->tools.answer_timeout_ms = o->shared.answer_timeout_ms;
 	a->tools.cancel = interrupt_flag();
 	if (o->shared.yes)
-		fputs("warder agent: --yes: what is not on the sensitive list is answered "
-		      "\"once\"\n",
-		      stderr);
+		cli_complain("--yes: what is not on the sensitive list is allowed once");
 	err = agent_start_convo(a);
 	return err ? trouble("the conversation", err) : 0;
 }
