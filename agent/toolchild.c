@@ -475,13 +475,13 @@ int toolchild_main(int argc, char **argv)
 {
 	struct buf text = {0}, answer = {0};
 	struct json *args = NULL;
-	int err = argc == 3 ? 0 : -EINVAL;
+	int err = argc == 2 ? 0 : -EINVAL;
 	if (!err)
 		err = read_arguments(TOOLCHILD_ARGS_FD, &text);
 	if (!err)
 		err = json_parse(buf_str(&text), text.len, &args, NULL);
 	if (!err) {
-		toolchild_answer(argv[2], args, &answer);
+		toolchild_answer(argv[1], args, &answer);
 		err = buf_error(&answer);
 	}
 	if (!err)

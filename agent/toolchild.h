@@ -28,7 +28,7 @@
 #define TOOLCHILD_SCAN_MAX (64u << 20)
 #define TOOLCHILD_LIST_MAX 1000
 
-/* argv: "warder", "tool-child", NAME. The exit status: 0 an answer was written, 125 it could not
+/* argv: "tool-child", NAME. The exit status: 0 an answer was written, 125 it could not
  * be. */
 int toolchild_main(int argc, char **argv);
 

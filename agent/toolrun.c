@@ -56,6 +56,9 @@ int toolrun_init(struct toolrun *r, struct session *s, char *const *env)
 	*r = (struct toolrun){.session = s, .events = -1, .answers = -1};
 	r->shell = access("/bin/bash", X_OK) ? "/bin/sh" : "/bin/bash";
 	r->env = tool_environment(env);
+	r->cwd = getcwd(NULL, 0);
+	if (!r->cwd)
+		return -errno;
 	return r->env ? own_path(&r->self) : -ENOMEM;
 }
 
@@ -63,6 +66,7 @@ void toolrun_release(struct toolrun *r)
 {
 	free(r->env);
 	free(r->self);
+	free(r->cwd);
 	*r = (struct toolrun){.events = -1, .answers = -1};
 }
 
@@ -451,13 +455,18 @@ static void write_not_run(struct jsonw *w, const struct engine_outcome *o, const
 			  struct tool_result *ret)
 {
 	struct buf words = {0};
-	buf_add_str(&words, "It could not be run: ");
-	buf_add_str(&words, o->why.text[0] ? o->why.text : strerror(-o->error));
+	bool by_cwd = cwd && (o->error == -ENOENT || o->error == -ENOTDIR || o->error == -EACCES);
+	if (by_cwd)
+		buf_addf(&words, "Not run: the directory \"%s\" (cwd): %s.", cwd,
+			 strerror(-o->error));
+	else
+		buf_addf(&words, "Not run: %s.",
+			 o->why.text[0] ? o->why.text : strerror(-o->error));
 	write_message(w, buf_str(&words));
 	buf_free(&words);
 	ret->failed = true;
-	ret->fatal = !cwd;
-	snprintf(ret->status, sizeof(ret->status), "could not be run");
+	ret->fatal = !by_cwd;
+	snprintf(ret->status, sizeof(ret->status), "not run");
 }
 
 static int make_answer(const struct toolrun *r, struct engine_outcome *o, struct channels *c,
@@ -502,12 +511,24 @@ static int duplicate(int fd)
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
+/* Where a command runs, as an absolute name (owned); nothing is looked up. NULL: where we are. */
+static char *directory_of(const struct toolrun *r, const struct channels *c,
+			  const struct json *args)
+{
+	const char *cwd = c->shell ? json_get_str(args, "cwd") : NULL;
+	char *full = NULL;
+	if (!cwd)
+		return NULL;
+	if (cwd[0] == '/')
+		return strdup(cwd);
+	return asprintf(&full, "%s/%s", r->cwd, cwd) < 0 ? NULL : full;
+}
+
 static struct engine_command command_of(const struct toolrun *r, const struct json *args,
 					struct channels *c)
 {
 	return (struct engine_command){
 		.env = r->env,
-		.cwd = c->shell ? json_get_str(args, "cwd") : NULL,
 		.scrub = scrubbed,
 		.scrub_secrets = true,
 		.mode = r->mode,
@@ -535,6 +556,9 @@ static int run(const struct toolrun *r, const struct tool *t, const struct json 
 	char *const file_tool[] = {r->self, "tool-child", (char *)t->name, NULL};
 	char *const shell[] = {(char *)r->shell, "-c", (char *)json_get_str(args, "command"), NULL};
 	struct engine_command command = command_of(r, args, c);
+	AUTOFREE
+	char *cwd = directory_of(r, c, args);
+	command.cwd = cwd;
 	command.argv = c->shell ? shell : file_tool;
 	int out = c->shell ? c->out_write : null;
 	memcpy(command.stdio, (int[]){null, out, out}, sizeof(command.stdio));

@@ -197,7 +197,7 @@ static int answer_call(struct state *s, const struct convo_call *call)
 	s->held_ms += result.held_ms;
 	s->result->tool_calls++;
 	if (result.fatal)
-		end_turn(s, TURN_TROUBLE, "stopped: nothing can be run here: %s", result.answer);
+		end_turn(s, TURN_TROUBLE, "stopped: no tool can be run here: %s", result.answer);
 	err = convo_add_result(s->turn->convo, call->id, result.answer);
 	tool_result_release(&result);
 	return err;
