@@ -39,9 +39,10 @@ static const struct row table[] = {
 	       "\"\"}},{\"index\":1,\"id\":\"y\",\"function\":{\"name\":\"g\"}}]}")
 		 DELTA("{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":\"{1\"}}]}")
 			 DELTA("{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{0\"}}]"
-			       "}") DELTA(
-				 "{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":"
-				 "\"}\"}},{\"index\":0,\"function\":{\"arguments\":\"}\"}}]}") END,
+			       "}")
+				 DELTA("{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":"
+				       "\"}\"}},{\"index\":0,\"function\":{\"arguments\":\"}\"}}]}")
+					 END,
 	 "|x:f:{0}|y:g:{1}"},
 	{"same index in two choices",
 	 EVENT("{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"x\","
