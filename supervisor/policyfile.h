@@ -1,0 +1,61 @@
+/*
+ * policyfile: policy text <-> rules. The grammar is supervisor/policyscan.h's.
+ *
+ *   allow|deny|ask|forbid [ACCESS] PATH [exact]     # comment
+ *   use PRESET...
+ *
+ * In presets only: `sensitive [ACCESS] PATH` marks a path or glob as sensitive.
+ * No access means all of them. Paths may start with ~/, $VAR or ${VAR} (from `struct policy_vars`,
+ * never the process's environment; inside "..." too), a bare relative path or "." is relative to the
+ * project; "..." and \ quote; * ? and ** make a glob (supervisor/glob.h).
+ * A preset's rule whose variable is not set, or that needs a project where there is none, is
+ * left out; in any other text that is an error.
+ */
+#pragma once
+
+#include "supervisor/policy.h"
+
+struct policy_vars {
+	const char *home;    /* absolute */
+	const char *project; /* absolute; NULL: relative paths are an error that says so */
+	const char *tmpdir;  /* the private TMPDIR, $TMPDIR; NULL: rules naming it are left out */
+	/* further variables, NULL-terminated NAME=VALUE list (the environment); may be NULL */
+	char *const *env;
+};
+
+#define POLICYFILE_SIZE_MAX (1u << 20)
+#define POLICYFILE_LINE_MAX 32768 /* a path of 4095 bytes, each written \xNN, and a comment */
+
+/* "FILE:LINE:COL: what was expected", for the user as it is (names escaped). */
+struct policy_error {
+	char text[512];
+};
+
+/*
+ * Add the rules of a text. All or nothing: on an error no rule was added.
+ * Rule paths are resolved through symlinks here (the longest existing part), so this does I/O.
+ * 0; -EINVAL with *ret_error; -ENOMEM. `use` lines add the presets' rules (source RULE_PRESET).
+ */
+int policyfile_parse(struct policy *p, const char *name, const char *text, size_t n,
+		     enum rule_source source, const struct policy_vars *vars,
+		     struct policy_error *ret_error);
+/* The same from a file. -ENOENT and other errnos of open/read too, with *ret_error filled. */
+int policyfile_load(struct policy *p, const char *file, enum rule_source source,
+		    const struct policy_vars *vars, struct policy_error *ret_error);
+/* One rule line, as --rule gives it; columns count in the line. */
+int policyfile_parse_line(struct policy *p, const char *line, enum rule_source source,
+			  const struct policy_vars *vars, struct policy_error *ret_error);
+/* Only the syntax, without variables and files. 0, -EINVAL with *ret_error, -ENOMEM. */
+int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error);
+/*
+ * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular file
+ * and no symlink; else it may be a pipe, and reading may block. The caller frees *ret always.
+ * 0 or -errno with *ret_error.
+ */
+int policyfile_read(const char *file, bool nofollow, struct buf *ret,
+		    struct policy_error *ret_error);
+/*
+ * realpath of the longest existing prefix + the rest; a dangling symlink leads to where it points.
+ * Owned string in *ret; 0 or -errno; -EOPNOTSUPP for /proc/self, which is another thing to everybody.
+ */
+int policyfile_canonical(const char *absolute, char **ret);

@@ -1,0 +1,78 @@
+/*
+ * report: one JSON object about a run (--report, --json), and its last lines on stderr.
+ */
+#pragma once
+
+#include "supervisor/denial.h"
+#include "supervisor/plan.h"
+#include "tracer/buf.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct report_grant {
+	char *path; /* owned */
+	uint32_t access;
+	enum scope_kind kind;
+	enum lifetime lifetime;
+	enum answered_by by;
+};
+
+struct report_source {
+	const char *source; /* "preset", "user", "project", "file", "command line" */
+	char *path;	    /* owned; or the preset's name */
+	char sha256[65];    /* "" where there is no text */
+};
+
+struct report_leftover {
+	pid_t pid;
+	char *exe; /* owned */
+	char *argv0;
+};
+
+struct report {
+	char run[33]; /* hex id */
+	const char *label;
+	struct timespec started; /* CLOCK_REALTIME */
+	char *const *command;	 /* redacted by the writer unless no_redact */
+	const char *cwd;
+	bool no_redact;
+	/* status: exactly one */
+	bool exited;
+	int exit_code;
+	int signal;
+	unsigned runs;
+	int64_t wall_ms, held_ms;
+	struct {
+		int landlock_abi;
+		const char *mode; /* hold, retry, report */
+		bool fast;
+		uint64_t stops, brokered;
+		char **degraded; /* owned lists, NULL-terminated, may be NULL */
+		char **notes;
+	} engine;
+	struct report_source *sources;
+	size_t sources_len;
+	struct denial_list denials;
+	struct report_grant *grants;
+	size_t grants_len;
+	struct report_leftover *leftovers;
+	size_t leftovers_len;
+	char **suggested;
+};
+
+/*
+ * The object on one line, without newline; nothing in it moves a terminal. Host, user and kernel
+ * are this machine's. 0, -ENOMEM or -EFBIG (out->max).
+ */
+int report_write(const struct report *r, struct buf *out);
+/* Frees what is owned; command, cwd, label and mode are loans. */
+void report_release(struct report *r);
+/*
+ * At most five lines for stderr about what stayed refused, each escaped, with newline; home as ~.
+ * Where there is more, the fifth says how much. Nothing where nothing was refused.
+ */
+void report_summary(const struct report *r, const char *home, struct buf *out);
+/* SHA-256 of a text, as hex. */
+void report_sha256(const void *bytes, size_t n, char ret[65]);

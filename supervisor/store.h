@@ -1,0 +1,49 @@
+/*
+ * store: our files. Configuration under ${XDG_CONFIG_HOME:-~/.config}/warder, state under
+ * ${XDG_STATE_HOME:-~/.local/state}/warder; 0600 in 0700 directories, of the effective user's home.
+ */
+#pragma once
+
+#include "supervisor/policyfile.h"
+#include "supervisor/project.h"
+
+struct store {
+	char *home;       /* owned, from the password database (HOME only where it belongs to us) */
+	char *config_dir; /* owned, absolute, resolved; exists after store_open where possible */
+	char *state_dir;
+};
+
+/*
+ * Find and make the directories. env is the environment to read (XDG_*, HOME). 0 or -errno with a
+ * sentence in *ret_error. A relative or foreign-owned directory is refused.
+ */
+int store_open(char *const *env, struct store *ret, struct policy_error *ret_error);
+void store_release(struct store *s);
+/* Owned paths: user policy; project policy. */
+char *store_user_policy(const struct store *s);
+char *store_project_policy(const struct store *s, const struct project *p);
+/*
+ * Append one rule line with its comment (escaped here; may be NULL), atomically under a lock:
+ * written to a temporary file in the same directory, fsynced, renamed. A line that says the same already
+ * is left as it is. An unreadable or syntactically broken file is left as it is (-EINVAL with the
+ * error). Symlinks are not followed. Blocks while another process holds the lock.
+ */
+int store_append_rule(const char *file, const struct rule *rule, const char *comment,
+		      struct policy_error *ret_error);
+/*
+ * The same, and what the file's rules for the same path and kind say otherwise about these accesses
+ * is taken out of it, so that the new rule counts. `vars` as for reading the file. *ret_changed (may
+ * be NULL): lines removed or narrowed.
+ */
+int store_put_rule(const char *file, const struct rule *rule, const char *comment,
+		   const struct policy_vars *vars, size_t *ret_changed,
+		   struct policy_error *ret_error);
+/*
+ * Remove every line whose rule is about exactly this path (resolved, or as written in the file) and
+ * about any of these accesses. No file: nothing removed.
+ */
+int store_forget(const char *file, const char *path, uint32_t access,
+		 const struct policy_vars *vars, size_t *ret_removed,
+		 struct policy_error *ret_error);
+/* The builtin forbid rules that keep config and state out of every tracee's reach. */
+int store_protect(const struct store *s, struct policy *p);
