@@ -2,8 +2,10 @@
  * tracer: the room's face. Processes, stops and calls; no policy.
  *
  * One thread creates the tracer, spawns, and calls everything here (ptrace belongs to a thread).
- * Nothing blocks but where it says so. The caller waits for SIGCHLD (signalfd) and for tracer_fd()
- * to become readable, and then drains tracer_next() until it answers 0.
+ * Nothing blocks but where it says so. The caller waits for SIGCHLD (signalfd; not SA_NOCLDSTOP)
+ * and for tracer_fd() to become readable, and then drains tracer_next() until it answers 0.
+ * Children of the caller that are no tracees are left alone (tracer/reap.h); it must not wait for
+ * "any" itself.
  *
  * Every tracee is seized with EXITKILL: when this process dies, however, they all die.
  * A thread is named by {tid, gen}; a name whose thread is gone gets -ESRCH, which is normal
@@ -144,8 +146,8 @@ int tracer_deny(struct tracer *t, struct tracee_name who);
 int tracer_set_result(struct tracer *t, struct tracee_name who, int64_t result);
 /*
  * The held thread's open returns `fd` (ours; taken over and closed, also on failure) as its lowest
- * free descriptor. No signal can interrupt it. Done asynchronously: progress is made by tracer_next().
- * -EINVAL: the call is no open; the thread is still held.
+ * free descriptor. No signal can interrupt it. Done asynchronously: progress is made by
+ * tracer_next(). -EINVAL: the call is no open; the thread is still held.
  */
 int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloexec);
 /* Run the held call once more, natively (after something made it possible). */
