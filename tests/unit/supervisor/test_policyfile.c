@@ -151,7 +151,7 @@ Test(policyfile, says_where_and_what)
 		 LINE("1:9") "expected at most 62 components and no .. in a pattern"},
 		{"use", LINE("1:4") "expected the name of a preset after 'use'"},
 		{"use git nonesuch",
-		 LINE("1:9") "expected a preset (c docs files git go java node project python rust "
+		 LINE("1:9") "expected a preset (c docs gh git go java node project python rust "
 			     "system tmp), not 'nonesuch'"},
 		{"allow r /x\nallow r /y\nfoo", LINE("3:1") EFFECTS "'foo'"},
 		{"foo\x1b[31m", LINE("1:4") "control characters are written \\xNN"},
