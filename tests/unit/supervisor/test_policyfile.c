@@ -36,8 +36,8 @@ Test(policyfile, reads_rules)
 	} rows[] = {
 		{"allow rwx .", EFFECT_ALLOW, RULE_TREE, ACCESS_R | ACCESS_W | ACCESS_X,
 		 "/no-such-project", "."},
-		{"deny w .git/hooks", EFFECT_DENY, RULE_TREE, ACCESS_W, "/no-such-project/.git/hooks",
-		 ".git/hooks"},
+		{"deny w .git/hooks", EFFECT_DENY, RULE_TREE, ACCESS_W,
+		 "/no-such-project/.git/hooks", ".git/hooks"},
 		{"deny r **/.env", EFFECT_DENY, RULE_GLOB, ACCESS_R, "/no-such-project/**/.env",
 		 "**/.env"},
 		{"allow r ~/.gitconfig", EFFECT_ALLOW, RULE_TREE, ACCESS_R,
@@ -48,19 +48,25 @@ Test(policyfile, reads_rules)
 		{"forbid /x/.ssh", EFFECT_FORBID, RULE_TREE, ACCESS_ALL, "/x/.ssh", NULL},
 		{"forbid /x/.ssh exact", EFFECT_FORBID, RULE_EXACT, ACCESS_ALL, "/x/.ssh", NULL},
 		{"allow read,list /x", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/x", NULL},
-		{"allow r $CACHE/z", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/var/cache/x y/z", "$CACHE/z"},
-		{"allow r ${CACHE}", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/var/cache/x y", "${CACHE}"},
+		{"allow r $CACHE/z", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/var/cache/x y/z",
+		 "$CACHE/z"},
+		{"allow r ${CACHE}", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/var/cache/x y",
+		 "${CACHE}"},
 		{"allow r \"$CACHE\"/z", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/var/cache/x y/z",
 		 "\"$CACHE\"/z"},
 		{"allow r $STAR/*", EFFECT_ALLOW, RULE_GLOB, ACCESS_R, "/a\\*b/*", "$STAR/*"},
 		{"allow r $STAR", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/a*b", "$STAR"},
-		{"allow r $TMPDIR/a", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/tmp/private/a", "$TMPDIR/a"},
-		{"allow r $HOME/a", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/home/nobody-here/a", "$HOME/a"},
+		{"allow r $TMPDIR/a", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/tmp/private/a",
+		 "$TMPDIR/a"},
+		{"allow r $HOME/a", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/home/nobody-here/a",
+		 "$HOME/a"},
 		{"allow r \"~/a b\"", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/home/nobody-here/a b",
 		 "\"~/a b\""},
-		{"allow r \\~/a", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/no-such-project/~/a", "\\~/a"},
+		{"allow r \\~/a", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/no-such-project/~/a",
+		 "\\~/a"},
 		{"allow r \\$X", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/no-such-project/$X", "\\$X"},
-		{"allow r a~$b", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/no-such-project/a~$b", "a~$b"},
+		{"allow r a~$b", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/no-such-project/a~$b",
+		 "a~$b"},
 		{"allow r \"/a b\"c", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/a bc", "\"/a b\"c"},
 		{"allow r /a\\ b", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/a b", "/a\\ b"},
 		{"allow r \"/a*\"", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/a*", "\"/a*\""},
@@ -77,7 +83,8 @@ Test(policyfile, reads_rules)
 		{"allow r \"exact\" exact", EFFECT_ALLOW, RULE_EXACT, ACCESS_R,
 		 "/no-such-project/exact", "\"exact\""},
 		{"allow foo", EFFECT_ALLOW, RULE_TREE, ACCESS_ALL, "/no-such-project/foo", "foo"},
-		{"allow foo exact", EFFECT_ALLOW, RULE_EXACT, ACCESS_ALL, "/no-such-project/foo", "foo"},
+		{"allow foo exact", EFFECT_ALLOW, RULE_EXACT, ACCESS_ALL, "/no-such-project/foo",
+		 "foo"},
 		{"allow r /x\r", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/x", NULL},
 		{"allow r /\xff\xfe", EFFECT_ALLOW, RULE_TREE, ACCESS_R, "/\xff\xfe", NULL},
 	};
@@ -110,7 +117,8 @@ Test(policyfile, says_where_and_what)
 	static const struct {
 		const char *text, *want;
 	} rows[] = {
-		{"allow raed /x", LINE("1:7") "expected an access such as r, rw or read,list, not 'raed'"},
+		{"allow raed /x",
+		 LINE("1:7") "expected an access such as r, rw or read,list, not 'raed'"},
 		{"\n# c\n  deny rw,ex /x",
 		 LINE("3:11") "expected an access such as r, rw or read,list, not 'ex'"},
 		{"permit r /x", LINE("1:1") EFFECTS "'permit'"},
@@ -121,10 +129,11 @@ Test(policyfile, says_where_and_what)
 		{"allow r exact",
 		 LINE("1:9") "expected a path (a file of that name: ./exact), not 'exact'"},
 		{"allow r \"\"", LINE("1:9") "expected a path, not '\"\"'"},
-		{"allow r /x exactly", LINE("1:12") "expected exact or the end of the line (blanks in "
-					"names: \\ ), not 'exactly'"},
+		{"allow r /x exactly",
+		 LINE("1:12") "expected exact or the end of the line (blanks in "
+			      "names: \\ ), not 'exactly'"},
 		{"allow /my file", LINE("1:11") "expected exact or the end of the line (blanks in "
-				    "names: \\ ), not 'file'"},
+						"names: \\ ), not 'file'"},
 		{"allow r /x exact /y", LINE("1:18") "expected the end of the line, not '/y'"},
 		{"allow r \"/x", LINE("1:9") "expected a closing \" for this one"},
 		{"allow r /x\\", LINE("1:11") "expected a character after the backslash"},
@@ -132,17 +141,18 @@ Test(policyfile, says_where_and_what)
 		{"allow r /x\\xzz", LINE("1:11") "expected two hexadecimal digits after \\x"},
 		{"allow r /x\\x00", LINE("1:11") "a path can't hold \\x00"},
 		{"allow r /\\q", LINE("1:10") "expected \\n, \\t, \\r, \\e, \\xNN or a punctuation "
-				 "character after the backslash"},
+					      "character after the backslash"},
 		{"allow r /\x1b[2J", LINE("1:10") "control characters are written \\xNN"},
 		{"allow r \"/\x7f\"", LINE("1:11") "control characters are written \\xNN"},
 		{"allow r '/x y'", LINE("1:9") "names are quoted with \" or \\; write \\' for the "
-				   "character itself"},
+					       "character itself"},
 		{"allow r ~root/x", LINE("1:9") "expected ~/ (a file that starts with ~: ./~)"},
 		{"allow r $NOPE/x", LINE("1:9") "not set: $NOPE"},
 		{"allow r $RELATIVE/x", LINE("1:9") "expected an absolute path in $RELATIVE"},
 		{"allow r $EMPTY", LINE("1:9") "expected an absolute path in $EMPTY"},
 		{"allow r $/x", LINE("1:9") "expected a variable such as $HOME (a $ itself: \\$)"},
-		{"allow r ${HOME/x", LINE("1:9") "expected a variable such as $HOME (a $ itself: \\$)"},
+		{"allow r ${HOME/x",
+		 LINE("1:9") "expected a variable such as $HOME (a $ itself: \\$)"},
 		{"allow r $HOME-x",
 		 LINE("1:9") "expected / or the end of the name after the variable"},
 		{"allow r /proc/self/exe",
@@ -195,7 +205,8 @@ Test(policyfile, limits)
 	cr_assert_eq(parse(p, text.data, &error), -EINVAL);
 	cr_assert_str_eq(error.text, "f:1:67: too many words in one line");
 	cr_assert_eq(parse(p, "allow r /\0x", &error), 0, "strlen stops before it");
-	cr_assert_eq(policyfile_parse(p, "f", "allow r /\0x", 11, RULE_USER, &vars, &error), -EINVAL);
+	cr_assert_eq(policyfile_parse(p, "f", "allow r /\0x", 11, RULE_USER, &vars, &error),
+		     -EINVAL);
 	cr_assert_str_eq(error.text, "f:1:10: control characters are written \\xNN");
 	cr_assert_eq(parse(p, "", &error), 0);
 	cr_assert_eq(parse(p, "\n\n#\n \t\n", &error), 0);
@@ -209,8 +220,9 @@ Test(policyfile, without_home_project_or_tmpdir)
 	static const struct {
 		const char *text, *want;
 	} rows[] = {{"allow r ~/x", "f:1:9: there is no home directory for ~"},
-		    {"allow r x", "f:1:9: expected an absolute path: there is no project here that a "
-				  "relative one could start from"},
+		    {"allow r x",
+		     "f:1:9: expected an absolute path: there is no project here that a "
+		     "relative one could start from"},
 		    {"allow r $HOME", "f:1:9: not set: $HOME"}};
 	struct policy *p;
 	struct policy_error error;
@@ -220,8 +232,8 @@ Test(policyfile, without_home_project_or_tmpdir)
 		cr_assert_eq(policyfile_parse(p, "f", rows[i].text, n, RULE_USER, &none, &error),
 			     -EINVAL);
 		cr_assert_str_eq(error.text, rows[i].want);
-		cr_assert_eq(policyfile_parse(p, "f", rows[i].text, n, RULE_PRESET, &none, &error), 0,
-			     "a preset's rule is left out");
+		cr_assert_eq(policyfile_parse(p, "f", rows[i].text, n, RULE_PRESET, &none, &error),
+			     0, "a preset's rule is left out");
 	}
 	static const char tmp[] = "allow r $TMPDIR/x";
 	cr_assert_eq(policyfile_parse(p, "f", tmp, strlen(tmp), RULE_USER, &none, &error), 0);
@@ -263,9 +275,18 @@ static unsigned roll(unsigned n)
 
 static void random_name(char *out, bool glob)
 {
-	static const char *const odd[] = {" ", "\\", "\"", "'", "*", "?", "#", "\n", "\t", "\x1b", "\x7f",
-					  "~", "$", "\xe2\x80\xae", "\xc3\xa9", "\xff", "\xc2\x9b", "[",
-					  "{",	"\xf0\x9f\x98\x80", "\xe2\x80", "exact", "\r", "\xed\xa0\x80"};
+	static const char *const odd[] = {" ",	      "\\",
+					  "\"",	      "'",
+					  "*",	      "?",
+					  "#",	      "\n",
+					  "\t",	      "\x1b",
+					  "\x7f",     "~",
+					  "$",	      "\xe2\x80\xae",
+					  "\xc3\xa9", "\xff",
+					  "\xc2\x9b", "[",
+					  "{",	      "\xf0\x9f\x98\x80",
+					  "\xe2\x80", "exact",
+					  "\r",	      "\xed\xa0\x80"};
 	char *at = out;
 	for (unsigned n = 1 + roll(6); n > 0; n--) {
 		*at++ = '/';
@@ -319,8 +340,8 @@ Test(policyfile, any_bytes_round_trip)
 		const struct rule *a = policy_at(p, 0);
 		policy_format_rule(&line, a);
 		is_clean(buf_str(&line));
-		cr_assert_eq(policyfile_parse_line(back, buf_str(&line), RULE_USER, &vars, &error), 0,
-			     "%s: %s", buf_str(&line), error.text);
+		cr_assert_eq(policyfile_parse_line(back, buf_str(&line), RULE_USER, &vars, &error),
+			     0, "%s: %s", buf_str(&line), error.text);
 		const struct rule *b = policy_at(back, 0);
 		cr_assert_str_eq(b->path, a->path);
 		cr_assert_eq(b->effect, a->effect);
@@ -337,9 +358,10 @@ Test(policyfile, any_bytes_round_trip)
 
 Test(policyfile, random_text_never_breaks_it)
 {
-	static const char *const words[] = {"allow", "deny",  "use", "r",  "rw,",   "/a",  "exact", "#",
-					    "\"",    "\\",    "\n",  "~/", "$HOME", "**/", "\\x",   "'",
-					    "${",    "git\n", " ",   "\t", "\x01",  "\xff", "forbid", "?"};
+	static const char *const words[] = {"allow", "deny", "use",  "r",    "rw,",    "/a",
+					    "exact", "#",    "\"",   "\\",   "\n",     "~/",
+					    "$HOME", "**/",  "\\x",  "'",    "${",     "git\n",
+					    " ",     "\t",   "\x01", "\xff", "forbid", "?"};
 	struct policy *p;
 	struct policy_error error;
 	size_t good = 0;
@@ -420,7 +442,8 @@ Test(policyfile, resolves_symlinks, .init = setup, .fini = teardown)
 	cr_assert_eq(symlink(target, "tofile"), 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char path[PATH_MAX + 64], want[PATH_MAX + 64];
-		char *got AUTOFREE = NULL;
+		char *got AUTOFREE
+		= NULL;
 		snprintf(path, sizeof(path), "%s/%s", dir, rows[i].path);
 		snprintf(want, sizeof(want), "%s/%s", dir, rows[i].want);
 		cr_assert_eq(policyfile_canonical(path, &got), 0, "%s", path);

@@ -30,7 +30,7 @@ static struct policy *with(const char *names)
 Test(presets, all_of_the_contract_are_there)
 {
 	static const char *const names[] = {"system", "tmp",  "project", "git", "node", "python",
-					    "go",     "rust", "java",    "c",   "gh",   "docs"};
+					    "go",     "rust", "java",	 "c",	"gh",	"docs"};
 	static const struct policy_vars none = {0};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct policy *p;
@@ -82,7 +82,8 @@ Test(presets, what_they_decide)
 		{"system", "/dev/sda", ACCESS_READ, EFFECT_ASK},
 		{"system", "/dev/shm/x", ACCESS_CREATE, EFFECT_ASK},
 		{"system", "/run/nscd/socket", ACCESS_CONNECT, EFFECT_ALLOW},
-		{"system", "/run/systemd/userdb/io.systemd.Multiplexer", ACCESS_CONNECT, EFFECT_ALLOW},
+		{"system", "/run/systemd/userdb/io.systemd.Multiplexer", ACCESS_CONNECT,
+		 EFFECT_ALLOW},
 		{"system", "/run/docker.sock", ACCESS_CONNECT, EFFECT_ASK},
 		{"system", "/", ACCESS_LIST, EFFECT_ALLOW},
 		{"system", "/root", ACCESS_LIST, EFFECT_ASK},
@@ -237,7 +238,8 @@ static void decides(const struct policy *p, const char *name, uint32_t bit, enum
 		    bool sensitive)
 {
 	char path[2 * PATH_MAX];
-	snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : dir, name[0] == '/' ? "" : "/", name);
+	snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : dir, name[0] == '/' ? "" : "/",
+		 name);
 	enum effect got = policy_decide(p, path, bit).effect;
 	cr_assert_eq(got, want, "%s: %s", path, effect_name(got));
 	cr_assert_eq(policy_sensitive_for(p, path, bit), sensitive, "%s", path);
@@ -247,8 +249,9 @@ Test(presets, repositories_are_protected, .init = setup, .fini = teardown)
 {
 	char *note = NULL;
 	git_dir(".git");
-	file(".git/config", "[core]\n\tbare = false\n\tHooksPath = \"tools/hooks\" ; ours\n"
-			    "[include]\n\tpath = ../shared.cfg\n[includeIf \"gitdir:x\"] path=~/more\n");
+	file(".git/config",
+	     "[core]\n\tbare = false\n\tHooksPath = \"tools/hooks\" ; ours\n"
+	     "[include]\n\tpath = ../shared.cfg\n[includeIf \"gitdir:x\"] path=~/more\n");
 	cr_assert_eq(mkdir("sub", 0700), 0);
 	git_dir("sub/.git");
 	git_dir("bare.git");

@@ -186,9 +186,10 @@ Test(project, a_copied_git_file_is_not_believed, .init = setup, .fini = teardown
 Test(project, forged_repositories, .init = setup, .fini = teardown)
 {
 	static const char *const forged[] = {
-		"gitdir: %s/main/.git\n",          /* the repository itself */
+		"gitdir: %s/main/.git\n",	    /* the repository itself */
 		"gitdir: %s/main/.git/worktrees\n", /* no worktree's directory */
-		"gitdir: %s/evil/fake\n",          /* points back, but the common directory does not know it */
+		"gitdir: %s/evil/fake\n", /* points back, but the common directory does not know it
+					   */
 		"gitdir: %s/nowhere\n",
 		"gitdir:%s/main/.git/worktrees/w\n",
 		"",
@@ -200,8 +201,8 @@ Test(project, forged_repositories, .init = setup, .fini = teardown)
 	for (size_t i = 0; i < ARRAY_LEN(forged); i++) {
 		char line[2 * PATH_MAX];
 		const char *rest = strstr(forged[i], "%s");
-		snprintf(line, sizeof(line), "%.*s%s%s", rest ? (int)(rest - forged[i]) : 0, forged[i],
-			 rest ? dir : "", rest ? rest + 2 : "");
+		snprintf(line, sizeof(line), "%.*s%s%s", rest ? (int)(rest - forged[i]) : 0,
+			 forged[i], rest ? dir : "", rest ? rest + 2 : "");
 		file("evil/.git", "%s", line);
 		struct project p = find("evil");
 		cr_assert_null(p.git_dir, "row %zu", i);
@@ -248,7 +249,11 @@ Test(project, too_wide, .init = setup, .fini = teardown)
 	static const struct {
 		const char *name;
 		bool wide;
-	} rows[] = {{"home/u", true}, {"home", true}, {"", true}, {"home/u/p", false}, {"homes", false}};
+	} rows[] = {{"home/u", true},
+		    {"home", true},
+		    {"", true},
+		    {"home/u/p", false},
+		    {"homes", false}};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct project p;
 		char path[2 * PATH_MAX];
@@ -419,7 +424,8 @@ Test(project, sha256)
 		sha256_hex(rows[i].text, strlen(rows[i].text), hash);
 		cr_assert_str_eq(hash, rows[i].want);
 	}
-	char *million AUTOFREE = malloc(1000000), hash[65];
+	char *million AUTOFREE
+	= malloc(1000000), hash[65];
 	memset(million, 'a', 1000000);
 	sha256_hex(million, 1000000, hash);
 	cr_assert_str_eq(hash, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");

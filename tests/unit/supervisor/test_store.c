@@ -82,7 +82,8 @@ static mode_t mode_of(const char *path)
 static void has_text(const char *path, const char *want)
 {
 	char text[4096] = "";
-	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE
+	= open(path, O_RDONLY | O_CLOEXEC);
 	cr_assert_geq(fd, 0, "%s", path);
 	cr_assert_geq(read(fd, text, sizeof(text) - 1), 0);
 	cr_assert_str_eq(text, want);
@@ -190,7 +191,8 @@ Test(store, appends_lines, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x y");
 	cr_assert_eq(store_append_rule(file, &r, "saved by cat\n\x1b[2J, open", &error), 0, "%s",
 		     error.text);
@@ -220,7 +222,8 @@ Test(store, makes_the_folder_of_projects, .init = setup, .fini = teardown)
 	struct store s = open_store();
 	struct project project = {.slug = "p-0123456789abcdef"};
 	struct policy_error error;
-	char *file AUTOFREE = store_project_policy(&s, &project);
+	char *file AUTOFREE
+	= store_project_policy(&s, &project);
 	char want[2 * PATH_MAX];
 	snprintf(want, sizeof(want), "%s/projects/p-0123456789abcdef.policy", s.config_dir);
 	cr_assert_str_eq(file, want);
@@ -236,7 +239,8 @@ Test(store, keeps_what_people_wrote, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	put_text(file, "# mine\n\nuse git   # yes\nallow   r ~/a");
 	cr_assert_eq(store_append_rule(file, &r, NULL, &error), 0, "%s", error.text);
@@ -257,9 +261,11 @@ Test(store, the_last_word_counts, .init = setup, .fini = teardown)
 	struct store s = open_store();
 	struct policy_error error;
 	struct policy_vars vars = {.home = "/h", .project = "/p"};
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	size_t changed = 0;
-	put_text(file, "deny rw /x # a\n# kept\ndeny r /x exact\ndeny r /x/y\nallow x /x\nuse tmp\n");
+	put_text(file,
+		 "deny rw /x # a\n# kept\ndeny r /x exact\ndeny r /x/y\nallow x /x\nuse tmp\n");
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	cr_assert_eq(store_put_rule(file, &r, "b", &vars, &changed, &error), 0, "%s", error.text);
 	has_text(file, "deny w /x\n# kept\ndeny r /x exact\ndeny r /x/y\nallow x /x\nuse tmp\n"
@@ -277,12 +283,14 @@ Test(store, forgets, .init = setup, .fini = teardown)
 	struct store s = open_store();
 	struct policy_error error;
 	struct policy_vars vars = {.home = "/h", .project = "/p"};
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	size_t removed = 99;
 	cr_assert_eq(store_forget(file, "/x", ACCESS_ALL, &vars, &removed, &error), 0);
 	cr_assert_eq(removed, 0);
 	cr_assert_neq(access(file, F_OK), 0, "nothing to write");
-	put_text(file, "# c\nallow r /x\nallow w ~/a # why\ndeny r **/.env\nuse git\nallow r /x/y\n");
+	put_text(file,
+		 "# c\nallow r /x\nallow w ~/a # why\ndeny r **/.env\nuse git\nallow r /x/y\n");
 	cr_assert_eq(store_forget(file, "/x", ACCESS_W, &vars, &removed, &error), 0);
 	cr_assert_eq(removed, 0);
 	cr_assert_eq(store_forget(file, "/x", ACCESS_ALL, &vars, &removed, &error), 0);
@@ -301,7 +309,8 @@ Test(store, symlinks_are_not_followed, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	char path[2 * PATH_MAX];
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	put_text("victim", "keep\n");
@@ -336,7 +345,8 @@ Test(store, a_full_disk_leaves_the_old_file, .init = setup, .fini = teardown, .t
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	put_text(file, "# a line that is longer than the limit\n");
 	pid_t pid = fork();
@@ -359,7 +369,8 @@ Test(store, two_writers_lose_nothing, .init = setup, .fini = teardown, .timeout 
 	enum { WRITERS = 4, LINES = 25 };
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	pid_t pid[WRITERS];
 	for (int w = 0; w < WRITERS; w++) {
 		pid[w] = fork();
@@ -394,7 +405,8 @@ Test(store, protects_itself, .init = setup, .fini = teardown)
 	struct policy *p;
 	cr_assert_eq(policy_new(&p), 0);
 	cr_assert_eq(store_protect(&s, p), 0);
-	char *file AUTOFREE = store_user_policy(&s);
+	char *file AUTOFREE
+	= store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_ALL, file);
 	r.kind = RULE_EXACT;
 	cr_assert_eq(policy_add(p, &r), 0);
@@ -436,7 +448,8 @@ static int as_user(const char *h, const char *closed)
 	chmod(file, 0600);
 	free(file);
 	store_release(&s);
-	/* A home that can't be written: no directories, and no failure before something is saved. */
+	/* A home that can't be written: no directories, and no failure before something is saved.
+	 */
 	if (store_open(make_env(&e, h, closed, closed), &s, &error) != -EPERM)
 		return 8;
 	char below[PATH_MAX + 32];
