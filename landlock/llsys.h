@@ -25,9 +25,9 @@ struct llsys_path_beneath {
 	int32_t parent_fd;
 } __attribute__((packed));
 
-#define LLSYS_CREATE_VERSION 1u /* create_ruleset(NULL, 0, …): the ABI */
-#define LLSYS_CREATE_ERRATA  2u /* create_ruleset(NULL, 0, …): the fixed errata; ABI 7, backported \
-				 */
+/* Flags of create_ruleset(NULL, 0, flag): the ABI; the fixed errata (ABI 7, backported to some). */
+#define LLSYS_CREATE_VERSION 1u
+#define LLSYS_CREATE_ERRATA  2u
 
 /* A new ruleset's descriptor (close-on-exec from birth), or, with a flag above, that number.
  * -ENOSYS: not built in. -EOPNOTSUPP: built in, but not enabled at boot. -ENOMSG: nothing handled.

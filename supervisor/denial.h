@@ -1,10 +1,11 @@
 /*
- * denial: what was refused, to whom, and what became of it. The report's, the plan's and the audit's
- * common record.
+ * denial: what was refused, to whom, and what became of it. The report's, the plan's and the
+ * audit's common record.
  */
 #pragma once
 
 #include "supervisor/access.h"
+#include "tracer/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@ enum verdict {
 	VERDICT_SANDBOX,      /* Landlock or this policy refused; a grant would help */
 	VERDICT_PERMISSIONS,  /* mode, owner or ACL refused: no grant can help */
 	VERDICT_CROSS_DEVICE, /* a real EXDEV */
-	VERDICT_OTHER,        /* another kernel policy; `note` says what is known */
+	VERDICT_OTHER,	      /* another kernel policy; `note` says what is known */
 };
 
 enum lifetime { LIFETIME_ONCE, LIFETIME_SESSION, LIFETIME_ALWAYS };
@@ -22,43 +23,66 @@ enum lifetime { LIFETIME_ONCE, LIFETIME_SESSION, LIFETIME_ALWAYS };
 enum answered_by { BY_NONE, BY_USER, BY_POLICY, BY_TIMEOUT, BY_YES };
 
 struct denial {
-	char *path;         /* owned */
-	char *given;        /* owned; NULL where it is the same */
-	char *path2;        /* owned; rename and link: the other path */
-	uint32_t access;    /* ACCESS_* needed */
-	const char *call;   /* static: a sysent's name */
-	int error;          /* positive errno the call got first */
+	char *path;	  /* owned; absolute and resolved */
+	char *given;	  /* owned; NULL where it is the same */
+	char *path2;	  /* owned; rename and link: the other path */
+	uint32_t access;  /* ACCESS_* needed */
+	const char *call; /* static: a sysent's name */
+	int error;	  /* positive errno the call got first */
 	enum verdict verdict;
-	bool allowed;       /* the answer */
+	bool allowed; /* the answer */
 	enum answered_by by;
 	enum lifetime lifetime;
-	char *rule;         /* owned; where the deciding rule stands ("~/.config/warder/policy:12"), or NULL */
-	char *note;         /* owned or NULL */
-	uint64_t count;
-	int64_t t_ms;       /* since the start, of the first */
-	unsigned run;       /* 1 for the first run */
+	char *rule; /* owned; where the deciding rule stands ("~/.config/warder/policy:12"), or NULL
+		     */
+	char *note; /* owned or NULL */
+	uint64_t count; /* 0 counts as 1 when added */
+	int64_t t_ms;	/* since the start, of the first */
+	unsigned run;	/* 1 for the first run */
 	pid_t pid;
-	char *exe;          /* owned */
-	char *argv0;        /* owned */
-	bool is_dir;        /* the object is a directory that exists */
+	char *exe;   /* owned */
+	char *argv0; /* owned */
+	bool is_dir; /* the object is a directory that exists */
 	bool exists;
+	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
 };
 
 const char *verdict_name(enum verdict v);
 const char *lifetime_name(enum lifetime l);
+/* As the contract names them: BY_YES is "policy" (and the record's note says --yes). */
 const char *answered_by_name(enum answered_by b);
+/* "EACCES"; "E123" for a number without a name. */
+const char *denial_errno_name(int error, char room[16]);
 
-/* Owns its denials. One entry for each distinct (path, path2, access, verdict, allowed), first-seen order. */
+/*
+ * Owns its denials. One entry for each distinct (path, path2, access, verdict, allowed), first-seen
+ * order. Start from a zeroed one.
+ */
 struct denial_list {
 	struct denial *item;
 	size_t len;
 	size_t cap;
-	uint64_t dropped; /* beyond DENIAL_MAX distinct ones: counted, not kept */
+	uint64_t dropped;	  /* beyond DENIAL_MAX distinct ones: counted, not kept */
+	struct denial_slot *slot; /* private: the hash index */
+	size_t slots;
 };
 
 #define DENIAL_MAX 10000
 
-/* Copies what it keeps; returns the entry (new or counted up), NULL without memory or beyond the limit. */
+/*
+ * Copies what it keeps; returns the entry (new or counted up), NULL without memory or beyond the
+ * limit. The pointer is a loan until the next denial_add().
+ */
 struct denial *denial_add(struct denial_list *l, const struct denial *d);
+/* A deep copy. 0, or -ENOMEM with nothing to release. */
+int denial_copy(const struct denial *d, struct denial *ret);
 void denial_release(struct denial *d);
 void denial_list_release(struct denial_list *l);
+
+/*
+ * The record's members, into an object that is open: what the report, the audit and the events
+ * have in common.
+ */
+void denial_write(struct jsonw *w, const struct denial *d, bool no_redact);
+/* "access": ["read", ...] */
+void denial_write_access(struct jsonw *w, uint32_t access);

@@ -54,6 +54,11 @@ struct engine_hooks {
 	void *arg;
 	/* a line for the user (already escaped, no newline), e.g. notes under -v */
 	void (*say)(void *arg, const char *line);
+	/*
+	 * The first question opened (true), the last one is settled (false): in between the caller
+	 * keeps its own words off the terminal. May be NULL.
+	 */
+	void (*asking)(void *arg, bool open);
 };
 
 struct engine_command {

@@ -178,3 +178,33 @@ void escape_add_fit(struct buf *out, const char *s, size_t width)
 	buf_add_str(out, "…");
 	escape_add(out, s + start, n - start);
 }
+
+/* Such characters can stand only inside a string, where \u means the same. */
+static void add_json_hidden(struct buf *out, uint32_t c)
+{
+	if (c < 0x10000) {
+		buf_addf(out, "\\u%04x", c);
+		return;
+	}
+	c -= 0x10000;
+	buf_addf(out, "\\u%04x\\u%04x", 0xd800 | c >> 10, 0xdc00 | (c & 0x3ff));
+}
+
+void escape_add_json(struct buf *out, const char *json, size_t n)
+{
+	size_t plain = 0; /* where what was not copied yet begins */
+	for (size_t i = 0, len; i < n; i += len) {
+		len = json_utf8_len(json + i, n - i);
+		if (len <= 1) {
+			len = 1;
+			continue;
+		}
+		uint32_t c = decode((const unsigned char *)json + i, len);
+		if (!in_ranges(c, hidden, ARRAY_LEN(hidden)))
+			continue;
+		buf_add(out, json + plain, i - plain);
+		add_json_hidden(out, c);
+		plain = i + len;
+	}
+	buf_add(out, json + plain, n - plain);
+}

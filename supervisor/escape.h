@@ -26,3 +26,8 @@ void escape_add_str(struct buf *out, const char *s);
 void escape_add_fit(struct buf *out, const char *s, size_t width);
 /* Columns that a string takes on a terminal after escaping (as wcwidth counts, in any locale). */
 size_t escape_width(const char *s);
+/*
+ * Append JSON text, its characters that hide or turn text (see escape_add) written as \uXXXX: the
+ * same JSON, harmless where somebody looks at the line. Only for valid JSON.
+ */
+void escape_add_json(struct buf *out, const char *json, size_t n);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/signalfd.h>
 
 struct loop;
 
@@ -16,26 +17,39 @@ typedef void loop_fd_fn(void *arg, int fd, uint32_t epoll_events);
 typedef void loop_timer_fn(void *arg);
 typedef void loop_signal_fn(void *arg, const struct signalfd_siginfo *info);
 
-struct signalfd_siginfo;
-
 int loop_new(struct loop **ret);
 /* Watches end; their descriptors stay open (the caller's). Signals taken are given back. */
 void loop_free(struct loop *l);
 
-/* Watch fd for EPOLLIN|EPOLLOUT|... Ids are never reused. Regular files (EPERM) are called each turn. */
-int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn *fn, void *arg, uint64_t *ret_id);
+/*
+ * Watch fd for EPOLLIN|EPOLLOUT|... Ids are never reused. Regular files (epoll_ctl says EPERM) are
+ * called each turn. Events 0 means silence, hang-ups and errors included; EPOLLERR alone asks for
+ * just those. One watch a descriptor (-EEXIST); remove it before closing the descriptor.
+ */
+int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn *fn, void *arg,
+		uint64_t *ret_id);
+/* 0, -ENOENT, or -errno of epoll_ctl. */
 int loop_change_fd(struct loop *l, uint64_t id, uint32_t events);
 /* One shot, after delay_ms (monotonic). */
-int loop_add_timer(struct loop *l, int64_t delay_ms, loop_timer_fn *fn, void *arg, uint64_t *ret_id);
+int loop_add_timer(struct loop *l, int64_t delay_ms, loop_timer_fn *fn, void *arg,
+		   uint64_t *ret_id);
 /* Any kind of watch; an id that is gone (or 0) is fine. */
 void loop_remove(struct loop *l, uint64_t id);
 /*
  * Take a signal: it is blocked in this thread and arrives here by signalfd; the mask and
  * disposition before are restored by loop_free. One callback a signal; -EBUSY for a second.
+ * Dispositions stay as they are (a blocked signal is queued even where it is ignored), so that a
+ * child inherits them; only an ignored SIGCHLD becomes the default one, or no child could be waited
+ * for.
  */
 int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg);
+/* Give one back before loop_free: unblocked again where it was open, so a pending one is delivered. */
+void loop_give_signal(struct loop *l, int signo);
 /* The signal mask from before the first loop_take_signal: what a child must get back. */
 const sigset_t *loop_original_mask(const struct loop *l);
+
+/* SIGCHLD was ignored before it was taken: what a child must get back. */
+bool loop_sigchld_was_ignored(const struct loop *l);
 
 /* Dispatch until loop_stop(). 0, or -errno of epoll. */
 int loop_run(struct loop *l);

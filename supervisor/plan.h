@@ -9,19 +9,22 @@
 
 enum scope_kind { SCOPE_EXACT, SCOPE_TREE, SCOPE_PRESET };
 
+/* "exact", "tree", "preset". */
+const char *scope_kind_name(enum scope_kind k);
+
 /* One thing a grant may cover. */
 struct scope {
 	enum scope_kind kind;
-	char *path;       /* owned; a preset's name for SCOPE_PRESET */
-	char *path2;      /* owned; the second path of a rename or link, exact scope only */
+	char *path;  /* owned; a preset's name for SCOPE_PRESET */
+	char *path2; /* owned; the second path of a rename or link, exact scope only, else NULL */
 	uint32_t access;
-	uint64_t surplus; /* existing things it opens beside what was asked */
-	bool surplus_more; /* counting stopped at the bound: "at least" */
-	bool sensitive;
-	char *rule;       /* owned; the policy line that would be written */
+	uint64_t surplus;  /* existing things it opens beside what was asked */
+	bool surplus_more; /* counting stopped at a bound: "at least" */
+	bool sensitive;	   /* it covers, now or by name, something on the sensitive list */
+	char *rule; /* owned; the policy line that would be written; with path2 two, '\n' between */
 };
 
-#define PLAN_SCOPES_MAX 8
+#define PLAN_SCOPES_MAX 6
 
 struct scope_list {
 	struct scope item[PLAN_SCOPES_MAX];
@@ -29,16 +32,55 @@ struct scope_list {
 };
 
 /*
- * The scopes for one denial, narrowest first: the path alone with what was needed; the path alone
- * with the whole letter; for a directory it and below; the parent and below, then its parents up to,
- * and never including, the home directory, "/" and its direct children (/etc, /usr, /home...); a preset that covers it.
- * Counts the surplus by walking (bounded by PLAN_WALK_MAX entries: does I/O).
+ * The scopes for one denial, narrowest first, no two the same, never none: the path alone with what
+ * was needed; the path alone with the whole letter (r, rw, rx, rwx); for a directory it and below;
+ * the parent and below, then its parents up to, and never including, the home directory, its
+ * ancestors, other homes, "/" and its direct children (/etc, /usr, /home...); a preset that covers
+ * it. For a rename or link: both paths alone, then what holds both. Names under /proc come and go:
+ * they are offered alone only.
+ * A scope that the policy's own rules would keep closed is not offered.
+ *
+ * policy (a loan; may be NULL: nothing is sensitive, no rule is in the way) is not changed. home
+ * may be NULL. Walks what it counts (bounded by PLAN_WALK_MAX entries a scope, within one file
+ * system): does I/O. 0 or -ENOMEM.
  */
 #define PLAN_WALK_MAX 20000
-int plan_scopes(const struct denial *d, const char *home, struct scope_list *ret);
+int plan_scopes(const struct denial *d, const struct policy *policy, const char *home,
+		struct scope_list *ret);
 void plan_scopes_release(struct scope_list *l);
 
-/* Owned strings, NULL-terminated: rules that would have allowed all `sandbox` denials that stayed
- * refused: many files of one directory become one tree rule (>= 4), never a wide tree. */
+/* A rule that would have allowed some denials. */
+struct plan_rule {
+	char *path;	      /* owned, absolute */
+	enum scope_kind kind; /* SCOPE_EXACT only for a directory that exists */
+	uint32_t needed;      /* what was asked for */
+	uint32_t access; /* what the rule allows: needed, in whole letters except for one directory
+			  */
+	uint64_t count;	 /* refusals */
+	size_t paths;	 /* distinct ones it stands for */
+	const char *argv0; /* who was refused first: a loan of the denials */
+	const char *exe;
+	size_t first; /* place of its first denial */
+};
+
+struct plan_rules {
+	struct plan_rule *item; /* in the denials' order */
+	size_t len;
+};
+
+/*
+ * Rules that would have allowed all `sandbox` denials that stayed refused, except what a `forbid`
+ * rule decided. PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any depth below
+ * it, become one tree rule; never a wide one (a home, /etc, /usr/share, ~/.config, ~/.ssh). No I/O.
+ * 0 or -ENOMEM.
+ */
+#define PLAN_SIBLINGS 4
+#define PLAN_BELOW    16
+int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret);
+void plan_rules_release(struct plan_rules *r);
+/* A path with home as ~, for people and policy lines. */
+void plan_add_short(struct buf *out, const char *path, const char *home);
+
+/* The same as policy lines ("allow r ~/.ssh/config"): owned strings, NULL-terminated. */
 int plan_suggest(const struct denial_list *l, const char *home, char ***ret_rules);
 void plan_free_rules(char **rules);

@@ -3,8 +3,8 @@
  * the ask queue; protocol 1, as the contract and docs/protocol.md describe it.
  *
  * Events are queued and written without blocking: a full pipe never blocks the tree (beyond
- * PROTOCOL_QUEUE_MAX bytes the oldest non-question events are dropped and counted in an error event). A closed
- * events or answers pipe is no to everything that is asked.
+ * PROTOCOL_QUEUE_MAX bytes the oldest non-question events are dropped and counted in an error
+ * event). A closed events or answers pipe is no to everything that is asked.
  */
 #pragma once
 

@@ -4,12 +4,19 @@
  * Otherwise a tracee blocked in read would get the key meant for the question, and a background one
  * could type the answer itself. Which stdio goes where:
  *   - no controlling terminal: nothing is made, stdio passes as it is;
- *   - stdout is the terminal: every stdio that is the terminal becomes the inner one, keys are relayed
- *     from the start, the real terminal is raw while we are in its foreground;
- *   - stdout is not (a pipeline's middle, `warder run ls | less`): stdin stays the real terminal, so
- *     that nobody's keys are stolen, a stderr that is the terminal goes through a second inner
- *     terminal that only drains; the controlling one is the inner one all the same, and relaying starts at
- *     the first output there (ssh asking for a password).
+ *   - stdout is the terminal, or a file while stdin is the terminal: every stdio that is the
+ * terminal becomes the inner one, keys are relayed from the start, the real terminal is raw while
+ * we are in its foreground;
+ *   - stdout is not (a pipeline's middle, `warder run ls | less`): stdin stays the real terminal,
+ * so that nobody's keys are stolen, a stderr that is the terminal goes through a second inner
+ *     terminal that only drains; the controlling one is the inner one all the same, and keys are
+ * relayed from the first output there until its last user closes it (ssh asking for a password).
+ *
+ * In a pipeline (stdin or stdout a pipe) the real terminal keeps ISIG while the program keeps it,
+ * so that ^C still reaches every member; what then reaches us as a signal goes on by pty_signal().
+ *
+ * Nothing blocks but pty_close() and pty_suspend(), each with its bound. The terminal is opened
+ * anew, so that O_NONBLOCK is ours alone. SIGTTOU and SIGTTIN must not be taken by the loop.
  */
 #pragma once
 
@@ -17,45 +24,71 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct pty;
 
 struct pty_hooks {
 	void *arg;
-	/* ^Z reached the command: the real terminal is put back, stop ourselves; called by pty_suspended's caller */
-	void (*hangup)(void *arg); /* the real terminal is gone */
+	void (*hangup)(void *arg); /* the real terminal is gone; NULL is fine; not the place for
+				      pty_close() */
 };
 
 /*
- * Look at stdio and the controlling terminal and make what is needed. 0 and *ret == NULL: no
- * terminal. -errno.
+ * Look at stdio and the controlling terminal and make what is needed; the real terminal is not
+ * touched yet. 0 and *ret == NULL: no terminal. -errno. `l` must outlive it.
  */
 int pty_open(struct loop *l, const struct pty_hooks *hooks, struct pty **ret);
-/* Drain what is left (bounded: until EOF or 200 ms without output), restore the real terminal, free. */
+/*
+ * Drain what is left (until EOF or 200 ms without output, 2 s in all), restore the real terminal
+ * exactly as it was, free. NULL is fine.
+ */
 void pty_close(struct pty *p);
 
-/* The descriptors for tracer_spawn: stdio[i] = slave or -1 (keep ours); ctty = slave. */
+/* The descriptors for tracer_spawn: stdio[i] = slave or -1 (keep ours); ctty = slave. Loans. */
 void pty_child_stdio(const struct pty *p, int stdio[3], int *ret_ctty);
-/* After the spawn: our copies of the slaves are closed. */
+/* After the spawn: relaying begins, the real terminal becomes raw where we are in its foreground.
+ */
 void pty_spawned(struct pty *p);
 
-/* The real terminal for the prompt (its own /dev/tty descriptor). */
+/* The real terminal (a /dev/tty descriptor of its own): for its size. Write with pty_write(). */
 int pty_terminal(const struct pty *p);
+/* Queue our own bytes for the real terminal, behind the program's that are on their way. */
+void pty_write(struct pty *p, const char *bytes, size_t n);
+
 /*
- * A question opens: output of the tree is no longer drained, keys go to `keys` instead of the program,
- * the terminal is put into the mode it had at the start with ICANON and ECHO off (ISIG off). Keys
- * that arrived before, or within 300 ms after, go to the program once it resumes.
+ * Keys for the question; returns how many it took. n == 0: the end, the terminal is gone. What is
+ * left goes to the program, if the hold ended meanwhile. May call everything here but pty_close().
  */
-typedef void pty_keys_fn(void *arg, const char *bytes, size_t n);
+typedef size_t pty_keys_fn(void *arg, const char *bytes, size_t n);
+/*
+ * A question opens: what the tree wrote so far is shown, its further output is not drained, keys go
+ * to `keys`, the terminal is in the mode it had at the start with ICANON, ECHO and ISIG off, on a
+ * fresh line of the primary screen. Keys that arrived before, or within 300 ms after, go to the
+ * program once it resumes. While held: a next question, the 300 ms begin again. -EIO: the terminal
+ * is gone.
+ */
 int pty_hold(struct pty *p, pty_keys_fn *keys, void *arg);
+/*
+ * The program's line, screen and modes come back; where only the program can do that, it is made to
+ * paint again by a size that changes and changes back.
+ */
 void pty_resume(struct pty *p);
 bool pty_held(const struct pty *p);
-/* Send SIGINT to the inner foreground group as ^C would (a "no" by Ctrl-C). */
+
+/* The inner foreground group; -errno. */
+pid_t pty_foreground(const struct pty *p);
+/* SIGINT, SIGQUIT or SIGTSTP to the inner foreground group, as its key would. */
+void pty_signal(struct pty *p, int signo);
+/* SIGINT (a "no" by Ctrl-C). */
 void pty_interrupt(struct pty *p);
 
-/* The command was stopped by a terminal signal: restore the real terminal (before we stop ourselves). */
+/*
+ * The command was stopped by a terminal signal: what it wrote is shown (bounded: 500 ms), the real
+ * terminal restored, nothing more is relayed. Then stop ourselves.
+ */
 void pty_suspend(struct pty *p);
-/* We were continued: raw again where we are in the foreground, size checked. */
+/* SIGCONT: raw again where we are in the foreground, size checked. */
 void pty_continue(struct pty *p);
 /* SIGWINCH arrived. */
 void pty_resized(struct pty *p);

@@ -1,5 +1,5 @@
 /*
- * report: one JSON object about a run (--report, --json).
+ * report: one JSON object about a run (--report, --json), and its last lines on stderr.
  */
 #pragma once
 
@@ -21,13 +21,13 @@ struct report_grant {
 
 struct report_source {
 	const char *source; /* "preset", "user", "project", "file", "command line" */
-	char *path;         /* owned; or the preset's name */
+	char *path;	    /* owned; or the preset's name */
 	char sha256[65];    /* "" where there is no text */
 };
 
 struct report_leftover {
 	pid_t pid;
-	char *exe;  /* owned */
+	char *exe; /* owned */
 	char *argv0;
 };
 
@@ -35,7 +35,7 @@ struct report {
 	char run[33]; /* hex id */
 	const char *label;
 	struct timespec started; /* CLOCK_REALTIME */
-	char *const *command; /* redacted by the writer unless no_redact */
+	char *const *command;	 /* redacted by the writer unless no_redact */
 	const char *cwd;
 	bool no_redact;
 	/* status: exactly one */
@@ -62,10 +62,17 @@ struct report {
 	char **suggested;
 };
 
-/* The object, without newline. 0 or -ENOMEM. */
+/*
+ * The object on one line, without newline; nothing in it moves a terminal. Host, user and kernel
+ * are this machine's. 0, -ENOMEM or -EFBIG (out->max).
+ */
 int report_write(const struct report *r, struct buf *out);
+/* Frees what is owned; command, cwd, label and mode are loans. */
 void report_release(struct report *r);
-/* At most five lines for stderr about what stayed refused, each escaped, with newline; home as ~. */
+/*
+ * At most five lines for stderr about what stayed refused, each escaped, with newline; home as ~.
+ * Where there is more, the fifth says how much. Nothing where nothing was refused.
+ */
 void report_summary(const struct report *r, const char *home, struct buf *out);
 /* SHA-256 of a text, as hex. */
 void report_sha256(const void *bytes, size_t n, char ret[65]);

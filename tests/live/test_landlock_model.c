@@ -80,7 +80,8 @@ struct world {
 	char root[64];
 	struct node nodes[NODES_MAX];
 	int count;
-	int serial; /* of new names */
+	int serial;		/* of new names */
+	char focus[PATH_BYTES]; /* only nodes whose paths begin so are picked in this round */
 	struct llruleset *rs;
 	ino_t bound_ino; /* of the directory that is bound elsewhere, while it is */
 	struct found *found;
@@ -157,7 +158,7 @@ static struct node *pick(struct world *w, bool (*fits)(const struct node *))
 	for (int tries = 0; tries < 200; tries++) {
 		struct node *node = &w->nodes[below(w, w->count)];
 
-		if (fits(node))
+		if (fits(node) && strncmp(node->path, w->focus, strlen(w->focus)) == 0)
 			return node;
 	}
 	return NULL;
@@ -267,7 +268,7 @@ static int mount_inside(struct world *w)
 
 static uint64_t some_rights(struct world *w)
 {
-	switch (below(w, 6)) {
+	switch (below(w, 7)) {
 	case 0:
 		return LLR_ALL;
 	case 1:
@@ -278,6 +279,8 @@ static uint64_t some_rights(struct world *w)
 		return (draw(w) | draw(w)) & LLR_ALL;
 	case 4:
 		return MOVING;
+	case 5:
+		return LLR_ALL & ~(1ULL << below(w, 16));
 	default:
 		return MOVING | (draw(w) & draw(w) & LLR_CONTENT);
 	}
@@ -302,21 +305,29 @@ static int add_rule(struct world *w, const char *path, uint64_t rights)
 static int make_rules(struct world *w, int abi_max)
 {
 	struct llabi abi = llabi_of(2 + below(w, abi_max - 1));
+	const struct node *node;
 	int n = below(w, 12), r;
 
 	r = llruleset_new(&abi, 0, &w->rs);
 	if (r < 0)
 		return r;
+	/* Half of the rounds stay within the inner mount, where one can move from one place to
+	 * another and the real root is another mount's. */
+	if (w->bound_ino && below(w, 2))
+		say(w->focus, sizeof(w->focus), "%s/tmpfs/", w->root);
+	else
+		say(w->focus, sizeof(w->focus), "%s", w->root);
 	w->rules[0] = '\0';
 	say(w->rules, sizeof(w->rules), "  abi %d\n", abi.abi);
 	if (below(w, 4) == 0)
-		r = add_rule(w, "/", draw(w) & draw(w) & LLR_ALL);
+		r = add_rule(w, "/", below(w, 2) ? draw(w) & LLR_ALL : some_rights(w));
 	if (r == 0 && below(w, 6) == 0)
 		r = add_rule(w, "/tmp", some_rights(w));
 	if (r == 0 && below(w, 2) == 0)
 		r = add_rule(w, w->root, some_rights(w) | (below(w, 2) ? MOVING : 0));
 	for (int i = 0; r == 0 && i < n; i++)
-		r = add_rule(w, pick(w, is_any)->path, some_rights(w));
+		if ((node = pick(w, is_any)))
+			r = add_rule(w, node->path, some_rights(w));
 	return r;
 }
 
@@ -718,6 +729,7 @@ static void drive(struct world *w, long verdicts, bool drop)
 	if (drop)
 		become(NOBODY);
 	while (w->found->verdicts < verdicts && w->found->mismatches < 20) {
+		say(w->focus, sizeof(w->focus), "%s", w->root);
 		grow(w);
 		if (round_of(w, here.abi) < 0)
 			_exit(SETUP_FAILED);

@@ -23,20 +23,17 @@ static const char *const files[] = {"s/f", "d/g", "s/sub/x"};
 
 static struct llruleset *fresh(int abi)
 {
-	struct llabi here;
+	struct llabi want = llabi_of(abi);
 	struct llruleset *made = NULL;
 
-	if (llabi_detect(&here) < 0)
-		cr_skip_test("no Landlock here");
-	if (abi > here.abi)
-		cr_skip_test("this kernel has ABI %d only", here.abi);
-	here = llabi_of(abi);
-	cr_assert_eq(llruleset_new(&here, 0, &made), 0);
+	cr_assert_eq(llruleset_new(&want, 0, &made), 0);
 	return made;
 }
 
 static void setup(void)
 {
+	if (llabi_probe() < 5)
+		cr_skip_test("the measured table is of ABI 5 and later");
 	cr_assert_not_null(mkdtemp(root));
 	base = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; i < COUNT(dirs); i++)

@@ -22,10 +22,7 @@ static struct llruleset *with_abi(int abi, uint64_t scopes)
 	struct llabi here;
 	struct llruleset *made = NULL;
 
-	if (llabi_detect(&here) < 0)
-		cr_skip_test("no Landlock here");
-	if (abi > here.abi)
-		cr_skip_test("this kernel has ABI %d only", here.abi);
+	cr_assert_eq(llabi_detect(&here), 0);
 	if (abi > 0)
 		here = llabi_of(abi);
 	cr_assert_eq(llruleset_new(&here, scopes, &made), 0);
@@ -34,6 +31,8 @@ static struct llruleset *with_abi(int abi, uint64_t scopes)
 
 static void setup(void)
 {
+	if (llabi_probe() < 0)
+		cr_skip_test("no Landlock here");
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(file, sizeof(file), "%s/file", dir);
 	cr_assert_eq(close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
@@ -170,8 +169,11 @@ Test(llruleset, older_abis_handle_less_and_say_so)
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct llruleset *old = with_abi(table[i].abi, ALL_SCOPES);
+		struct llruleset *old;
 
+		if (table[i].abi > llabi_probe())
+			break;
+		old = with_abi(table[i].abi, ALL_SCOPES);
 		cr_expect_eq(llruleset_handled(old), llright_supported(table[i].abi));
 		cr_expect_eq(llruleset_unenforced(old), table[i].unenforced, "abi %d",
 			     table[i].abi);

@@ -127,3 +127,24 @@ Test(escape, fit_is_within, .timeout = 10)
 		buf_free(&b);
 	}
 }
+
+/* The line shows no hidden character, and reads back as the same text. */
+Test(escape, json, .timeout = 10)
+{
+	static const char text[] = "a\xe2\x80\xae"
+				   "b\xc2\x9b"
+				   "c日\xf3\xa0\x81\x81\xef\xbb\xbf";
+	struct buf line = {0}, safe = {0};
+	struct jsonw w;
+	jsonw_init(&w, &line);
+	jsonw_str(&w, text);
+	escape_add_json(&safe, buf_str(&line), line.len);
+	cr_expect_str_eq(buf_str(&safe), "\"a\\u202eb\\u009bc日\\udb40\\udc41\\ufeff\"", "%s",
+			 buf_str(&safe));
+	struct json *root = NULL;
+	cr_assert_eq(json_parse(buf_str(&safe), safe.len, &root, NULL), 0);
+	cr_expect_str_eq(json_str(root), text);
+	json_free(root);
+	buf_free(&line);
+	buf_free(&safe);
+}

@@ -1,0 +1,192 @@
+#include "agent/cli_agent.h"
+
+#include "agent/agent.h"
+#include "agent/demo.h"
+#include "agent/interrupt.h"
+#include "agent/oneshot.h"
+#include "agent/options.h"
+#include "agent/repl.h"
+#include "supervisor/cli.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A prompt read from stdin. */
+#define PROMPT_MAX (4u << 20)
+
+static int trouble(const char *what, int err)
+{
+	cli_complain("%s: %s", what, strerror(-err));
+	return CLI_EXIT_TROUBLE;
+}
+
+/* The editor and the escaping speak UTF-8; in the C locale too. */
+static void set_locale(void)
+{
+	if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+		setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+/* ---- the prompt ---- */
+
+/* 0 and the words (owned), or a status. */
+static int read_prompt(const char *option, char **ret)
+{
+	struct buf text = {.max = PROMPT_MAX};
+	char chunk[4096];
+	size_t n;
+	if (strcmp(option, "-") != 0)
+		buf_add_str(&text, option);
+	else
+		while ((n = fread(chunk, 1, sizeof(chunk), stdin)))
+			buf_add(&text, chunk, n);
+	int err = ferror(stdin) ? -EIO : buf_error(&text);
+	char *words = err ? NULL : buf_take(&text);
+	buf_free(&text);
+	if (err)
+		return trouble("the prompt on stdin", err);
+	if (!words)
+		return trouble("the prompt", -ENOMEM);
+	if (!words[strspn(words, " \t\r\n")]) {
+		free(words);
+		cli_complain("the prompt is empty");
+		return CLI_EXIT_USAGE;
+	}
+	*ret = words;
+	return 0;
+}
+
+/* ---- the provider ---- */
+
+static int configure(struct agent *a, const struct options *o)
+{
+	struct provider_config *c = &a->config;
+	int err = provider_config_from_env(c);
+	if (!err && o->model)
+		err = provider_config_set(&c->model, o->model);
+	if (!err && o->endpoint)
+		err = provider_config_set(&c->endpoint, o->endpoint);
+	if (!err && o->script)
+		err = provider_config_set(&c->script_path, o->script);
+	if (err)
+		return err;
+	c->kind = o->provider;
+	if (c->kind == PROVIDER_AUTO && o->endpoint)
+		c->kind = PROVIDER_OPENAI;
+	c->script_text = demo_script;
+	a->kind = c->kind == PROVIDER_AUTO ? provider_pick(c) : c->kind;
+	if (c->model)
+		a->model = strdup(c->model);
+	return c->model && !a->model ? -ENOMEM : 0;
+}
+
+static int open_provider(struct agent *a, const struct options *o)
+{
+	struct provider_error error = {0};
+	int err = configure(a, o);
+	if (err)
+		return trouble("the provider", err);
+	err = provider_open(&a->config, &a->provider, &error);
+	if (err) {
+		cli_complain("%s", error.text[0] ? error.text : strerror(-err));
+		return error.kind == PROVIDER_FAIL_CONFIG ? CLI_EXIT_USAGE : CLI_EXIT_TROUBLE;
+	}
+	if (a->kind == PROVIDER_SCRIPT && !a->config.script_path)
+		cli_complain("no account was found: this is the built-in demonstration, a script "
+			     "that answers in a model's place (see warder agent --help)");
+	return 0;
+}
+
+/* ---- the session ---- */
+
+static int open_session(struct agent *a, const struct options *o)
+{
+	struct session_options s;
+	struct policy_error why = {0};
+	cli_session_options(&o->shared, environ, &s);
+	int err = session_new(&s, &a->session, &why);
+	if (err) {
+		cli_complain("%s", why.text[0] ? why.text : strerror(-err));
+		return CLI_EXIT_TROUBLE;
+	}
+	for (char *const *note = session_notes(a->session); *note; note++)
+		cli_complain("%s", *note);
+	return 0;
+}
+
+static int open_tools(struct agent *a, const struct options *o)
+{
+	int err = toolrun_init(&a->tools, a->session, environ);
+	if (err)
+		return trouble("the tools", err);
+	a->tools.mode = o->shared.mode;
+	a->tools.ask = o->shared.ask;
+	a->tools.yes = o->shared.yes;
+	a->tools.color = a->color;
+	a->tools.events = o->shared.events;
+	a->tools.answers = o->shared.answers;
+	a->tools.answer_timeout_ms = o->shared.answer_timeout_ms;
+	a->tools.cancel = interrupt_flag();
+	if (o->shared.yes)
+		cli_complain("--yes: what is not on the sensitive list is allowed once");
+	err = agent_start_convo(a);
+	return err ? trouble("the conversation", err) : 0;
+}
+
+static bool wants_color(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+static int run(struct agent *a, const struct options *o)
+{
+	AUTOFREE
+	char *words = NULL;
+	int status = o->prompt ? read_prompt(o->prompt, &words) : 0;
+	if (!status)
+		status = open_provider(a, o);
+	if (!status)
+		status = open_session(a, o);
+	a->color = wants_color(o->prompt ? STDERR_FILENO : STDOUT_FILENO);
+	a->max_steps = o->max_steps;
+	a->max_seconds = o->max_seconds;
+	if (!status)
+		status = open_tools(a, o);
+	if (status)
+		return status;
+	return words ? oneshot_run(a, words, o->output, o->verbose) : repl_run(a);
+}
+
+static int parse_and_run(int argc, char **argv, struct options *o, struct agent *a)
+{
+	switch (options_parse(argc, argv, o)) {
+	case CLI_HELP:
+		options_help();
+		return 0;
+	case CLI_WRONG:
+		return CLI_EXIT_USAGE;
+	case CLI_PARSED:
+		break;
+	}
+	int err = interrupt_install();
+	return err ? trouble("signals", err) : run(a, o);
+}
+
+int cli_agent(int argc, char **argv)
+{
+	struct options o;
+	struct agent a = {.tools = {.events = -1, .answers = -1}, .usage = {-1, -1, -1}};
+	set_locale();
+	int status = parse_and_run(argc, argv, &o, &a);
+	agent_release(&a);
+	options_release(&o);
+	if (status < 0)
+		interrupt_die(-status);
+	return status < 0 ? 128 - status : status;
+}

@@ -1,0 +1,412 @@
+#include "agent/http.h"
+
+#include "tracer/util.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_MS	  100
+#define LINGER_MS 500 /* for the end of a body whose rest does not matter */
+
+struct http {
+	CURLM *multi; /* keeps the connections */
+	char *ca_file;
+};
+
+/* One request under way. */
+struct transfer {
+	const struct http_request *req;
+	struct http_response *ret;
+	CURL *easy;
+	char why[CURL_ERROR_SIZE];
+	int stopped;	   /* what on_bytes or the limit ended it with */
+	bool enough;	   /* the rest does not matter */
+	bool have_headers; /* *ret has them */
+};
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+
+static void start_curl(void)
+{
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int http_new(const char *ca_file, struct http **ret)
+{
+	pthread_once(&curl_once, start_curl);
+	struct http *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->multi = curl_multi_init();
+	h->ca_file = ca_file ? strdup(ca_file) : NULL;
+	if (!h->multi || (ca_file && !h->ca_file)) {
+		http_free(h);
+		return -ENOMEM;
+	}
+	*ret = h;
+	return 0;
+}
+
+void http_free(struct http *h)
+{
+	if (!h)
+		return;
+	curl_multi_cleanup(h->multi);
+	free(h->ca_file);
+	free(h);
+}
+
+/* ---- headers and URLs ---- */
+
+static bool has_control(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return true;
+	return false;
+}
+
+int http_headers_add(struct http_headers *h, const char *name, const char *value)
+{
+	if (has_control(name) || has_control(value))
+		return -EINVAL;
+	if (h->n >= HTTP_HEADERS_MAX)
+		return -E2BIG;
+	char *line = NULL;
+	/* curl sends a header without a value only where it ends in a semicolon. */
+	if (asprintf(&line, *value ? "%s: %s" : "%s;%s", name, value) < 0)
+		return -ENOMEM;
+	h->line[h->n++] = line;
+	return 0;
+}
+
+void http_headers_free(struct http_headers *h)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		explicit_bzero(h->line[i], strlen(h->line[i]));
+		free(h->line[i]);
+	}
+	*h = (struct http_headers){0};
+}
+
+/* "host" or "host:port" of url, for sentences. */
+static void url_host(const char *url, char *ret, size_t size)
+{
+	CURLU *u = curl_url();
+	char *host = NULL, *port = NULL;
+	snprintf(ret, size, "the server");
+	if (u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
+	    !curl_url_get(u, CURLUPART_HOST, &host, 0)) {
+		bool has_port = !curl_url_get(u, CURLUPART_PORT, &port, 0);
+		snprintf(ret, size, "%s%s%s", host, has_port ? ":" : "", has_port ? port : "");
+	}
+	curl_free(host);
+	curl_free(port);
+	curl_url_cleanup(u);
+}
+
+bool http_url_is_safe(const char *url)
+{
+	static const char *const local[] = {"127.0.0.1", "[::1]", "localhost"};
+	CURLU *u = curl_url();
+	char *scheme = NULL, *host = NULL;
+	bool safe = false;
+	if (u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
+	    !curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) &&
+	    !curl_url_get(u, CURLUPART_HOST, &host, 0)) {
+		safe = !strcmp(scheme, "https");
+		for (size_t i = 0; i < ARRAY_LEN(local); i++)
+			safe |= !strcmp(scheme, "http") && !strcmp(host, local[i]);
+	}
+	curl_free(scheme);
+	curl_free(host);
+	curl_url_cleanup(u);
+	return safe;
+}
+
+/* ---- the answer ---- */
+
+static void copy_header(CURL *easy, const char *name, char *ret, size_t size)
+{
+	struct curl_header *h = NULL;
+	if (!*ret && curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+		snprintf(ret, size, "%s", h->value);
+}
+
+static void take_headers(struct transfer *t)
+{
+	struct http_response *r = t->ret;
+	long status = 0;
+	curl_off_t retry_after = 0;
+	const char *type = NULL;
+	if (t->have_headers)
+		return;
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (!status)
+		return;
+	t->have_headers = true;
+	r->status = (int)status;
+	if (!curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type) && type)
+		snprintf(r->content_type, sizeof(r->content_type), "%s", type);
+	copy_header(t->easy, "x-request-id", r->request_id, sizeof(r->request_id));
+	copy_header(t->easy, "x-github-request-id", r->request_id, sizeof(r->request_id));
+	copy_header(t->easy, "location", r->location, sizeof(r->location));
+	struct curl_header *h = NULL;
+	if (curl_easy_header(t->easy, "retry-after", 0, CURLH_HEADER, -1, &h) == CURLHE_OK &&
+	    !curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after))
+		r->retry_after_s = retry_after > INT_MAX ? INT_MAX : (int)retry_after;
+}
+
+static size_t on_write(char *bytes, size_t one, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	(void)one; /* always 1 */
+	take_headers(t);
+	t->ret->body_len += n;
+	if (t->ret->body_len > HTTP_BODY_MAX) {
+		t->stopped = -EFBIG;
+		return CURL_WRITEFUNC_ERROR;
+	}
+	if (!t->req->on_bytes || t->enough)
+		return n;
+	int err = t->req->on_bytes(t->req->arg, t->ret, bytes, n);
+	if (err == HTTP_ENOUGH)
+		t->enough = true;
+	else if (err) {
+		t->stopped = err;
+		return CURL_WRITEFUNC_ERROR;
+	}
+	return n;
+}
+
+/* ---- failures ---- */
+
+static int failed(struct http_response *r, int err, bool transient, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int failed(struct http_response *r, int err, bool transient, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(r->error, sizeof(r->error), fmt, ap);
+	va_end(ap);
+	r->transient = transient;
+	return err;
+}
+
+static int timed_out(struct transfer *t, const char *host)
+{
+	double connected = 0;
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME, &connected);
+	if (connected > 0)
+		return failed(t->ret, -ETIMEDOUT, true,
+			      "%s sent nothing for %u seconds: try again, or another model", host,
+			      t->req->stall_timeout_s ? t->req->stall_timeout_s
+						      : HTTP_STALL_TIMEOUT_S);
+	return failed(t->ret, -ETIMEDOUT, true,
+		      "%s does not answer: check the network and the proxy settings", host);
+}
+
+/* -errno and the sentence for what curl says. */
+static int explain(struct transfer *t, CURLcode code)
+{
+	struct http_response *r = t->ret;
+	const char *detail = t->why[0] ? t->why : curl_easy_strerror(code);
+	char host[256];
+	url_host(t->req->url, host, sizeof(host));
+	switch ((int)code) {
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		return failed(r, -EINVAL, false,
+			      "\"%s\" is no http or https URL: correct the endpoint", t->req->url);
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		return failed(r, -EHOSTUNREACH, true,
+			      "cannot find %s: check the network, the name and the proxy (%s)",
+			      host, detail);
+	case CURLE_COULDNT_CONNECT:
+		return failed(r, -ECONNREFUSED, true,
+			      "cannot connect to %s: check that it runs, and the proxy (%s)", host,
+			      detail);
+	case CURLE_OPERATION_TIMEDOUT:
+		return timed_out(t, host);
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_CONNECT_ERROR:
+		return failed(r, -EPROTO, false,
+			      "no trusted TLS connection to %s: set CURL_CA_BUNDLE to your "
+			      "organisation's certificates, or correct the URL (%s)",
+			      host, detail);
+	case CURLE_PARTIAL_FILE:
+	case CURLE_RECV_ERROR:
+	case CURLE_SEND_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_HTTP2:
+	case CURLE_HTTP2_STREAM:
+		return failed(r, -ECONNRESET, true,
+			      "%s closed the connection in the middle: try again (%s)", host,
+			      detail);
+	case CURLE_OUT_OF_MEMORY:
+		return failed(r, -ENOMEM, false, "not enough memory");
+	default:
+		return failed(r, -EIO, true, "the request to %s failed: try again (%s)", host,
+			      detail);
+	}
+}
+
+static int stopped(struct transfer *t)
+{
+	if (t->stopped == -EFBIG && t->ret->body_len > HTTP_BODY_MAX)
+		return failed(t->ret, -EFBIG, false,
+			      "the answer is over %u MiB: is this the right endpoint?",
+			      HTTP_BODY_MAX >> 20);
+	return failed(t->ret, t->stopped, false, "the answer could not be used");
+}
+
+/* ---- the request ---- */
+
+static long seconds(unsigned wanted, unsigned otherwise)
+{
+	return (long)(wanted ? wanted : otherwise);
+}
+
+static void set_timeouts(CURL *e, const struct http_request *req)
+{
+	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT,
+			 seconds(req->connect_timeout_s, HTTP_CONNECT_TIMEOUT_S));
+	/* No total limit: a long answer is fine as long as it moves. */
+	curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME,
+			 seconds(req->stall_timeout_s, HTTP_STALL_TIMEOUT_S));
+}
+
+static void set_options(const struct http *h, struct transfer *t, struct curl_slist *headers)
+{
+	CURL *e = t->easy;
+	const struct http_request *req = t->req;
+	curl_easy_setopt(e, CURLOPT_URL, req->url);
+	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(e, CURLOPT_USERAGENT, "warder/" WARDER_VERSION);
+	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->why);
+	curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_write);
+	curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
+	if (h->ca_file)
+		curl_easy_setopt(e, CURLOPT_CAINFO, h->ca_file);
+	if (req->body) {
+		curl_easy_setopt(e, CURLOPT_POSTFIELDS, req->body);
+		curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len);
+	}
+	curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, req->method);
+	set_timeouts(e, req);
+}
+
+static int make_headers(const struct http_headers *from, struct curl_slist **ret)
+{
+	/* curl would wait for "100 Continue" before a body of more than 1 MiB. */
+	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+	for (size_t i = 0; list && from && i < from->n; i++) {
+		struct curl_slist *more = curl_slist_append(list, from->line[i]);
+		if (!more)
+			curl_slist_free_all(list);
+		list = more;
+	}
+	*ret = list;
+	return list ? 0 : -ENOMEM;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static bool finished(CURLM *multi, CURLcode *ret)
+{
+	int left = 0;
+	for (CURLMsg *msg; (msg = curl_multi_info_read(multi, &left));) {
+		if (msg->msg == CURLMSG_DONE) {
+			*ret = msg->data.result;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Turn the loop until the answer is complete or somebody has had enough. */
+static int pump(struct http *h, struct transfer *t)
+{
+	int64_t enough_at = 0;
+	for (;;) {
+		int running = 0;
+		CURLcode code = CURLE_OK;
+		if (t->req->cancel && *t->req->cancel)
+			return failed(t->ret, -ECANCELED, false, "cancelled");
+		CURLMcode err = curl_multi_perform(h->multi, &running);
+		if (err)
+			return failed(t->ret, -EIO, false, "curl: %s", curl_multi_strerror(err));
+		if (t->stopped)
+			return stopped(t);
+		bool over = finished(h->multi, &code);
+		if (t->enough && (over || (enough_at && now_ms() - enough_at > LINGER_MS)))
+			return 0;
+		if (over)
+			return code ? explain(t, code) : 0;
+		if (t->enough && !enough_at)
+			enough_at = now_ms();
+		curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
+	}
+}
+
+/* OpenSSL writes with write(2): a peer that went away would end us by SIGPIPE. */
+static void hold_sigpipe(sigset_t *ret_old, bool *ret_was_pending)
+{
+	sigset_t pipe, pending;
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	*ret_was_pending = sigismember(&pending, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, ret_old);
+}
+
+static void release_sigpipe(const sigset_t *old, bool was_pending)
+{
+	sigset_t pipe;
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	if (!was_pending)
+		sigtimedwait(&pipe, NULL, &(struct timespec){0});
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+int http_perform(struct http *h, const struct http_request *req, struct http_response *ret)
+{
+	struct transfer t = {.req = req, .ret = ret, .easy = curl_easy_init()};
+	struct curl_slist *headers = NULL;
+	sigset_t old;
+	bool was_pending;
+	*ret = (struct http_response){.retry_after_s = -1};
+	int err = t.easy ? make_headers(req->headers, &headers) : -ENOMEM;
+	if (err) {
+		curl_easy_cleanup(t.easy);
+		return failed(ret, err, false, "not enough memory");
+	}
+	hold_sigpipe(&old, &was_pending);
+	set_options(h, &t, headers);
+	curl_multi_add_handle(h->multi, t.easy);
+	err = pump(h, &t);
+	take_headers(&t); /* an answer without a body */
+	curl_multi_remove_handle(h->multi, t.easy);
+	curl_easy_cleanup(t.easy);
+	release_sigpipe(&old, was_pending);
+	curl_slist_free_all(headers);
+	return err;
+}

@@ -1,0 +1,85 @@
+#include "agent/interrupt.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t raised, ending, stop_asked;
+
+static void on_signal(int sig)
+{
+	if (sig == SIGTSTP) {
+		stop_asked = 1;
+		return;
+	}
+	raised = 1;
+	if (sig != SIGINT)
+		ending = sig;
+}
+
+static int take(int sig)
+{
+	struct sigaction old, sa = {.sa_handler = on_signal};
+	sigemptyset(&sa.sa_mask);
+	if (sigaction(sig, NULL, &old))
+		return -errno;
+	/* nohup and the like: what was ignored stays ignored. */
+	if (old.sa_handler == SIG_IGN)
+		return 0;
+	return sigaction(sig, &sa, NULL) ? -errno : 0;
+}
+
+int interrupt_install(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		int err = take(signals[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+volatile sig_atomic_t *interrupt_flag(void)
+{
+	return &raised;
+}
+
+bool interrupt_raised(void)
+{
+	return raised;
+}
+
+void interrupt_clear(void)
+{
+	raised = 0;
+}
+
+int interrupt_ending(void)
+{
+	return ending;
+}
+
+void interrupt_take_stop(bool on)
+{
+	if (on)
+		take(SIGTSTP);
+	else
+		signal(SIGTSTP, SIG_DFL);
+}
+
+bool interrupt_stop_asked(void)
+{
+	bool asked = stop_asked;
+	stop_asked = 0;
+	return asked;
+}
+
+void interrupt_die(int sig)
+{
+	sigset_t one;
+	signal(sig, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	raise(sig);
+}

@@ -1,0 +1,62 @@
+/*
+ * warder: the program. Subcommands as a table; each owns its options and its help.
+ */
+#include "supervisor/cli.h"
+#include "tracer/util.h"
+
+#include "agent/cli_agent.h"
+#include "agent/toolchild.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct subcommand {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *synopsis; /* NULL: not for people */
+	const char *help;
+} subcommands[] = {
+	{"run", cli_run, "run     [OPTIONS] [--] COMMAND [ARG...]", "run any command under supervision"},
+	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]", "the agent: REPL, or one shot"},
+	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path", "the saved policies"},
+	{"tool-child", toolchild_main, NULL, NULL},
+};
+
+static void help(FILE *out)
+{
+	fputs("Usage: warder SUBCOMMAND ...\n"
+	      "Runs tools behind a Landlock wall, sees exactly what the kernel refused, asks, goes on.\n\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
+		if (subcommands[i].synopsis)
+			fprintf(out, "  warder %-55s %s\n", subcommands[i].synopsis,
+				subcommands[i].help);
+	fputs("\n  warder --version | --help | SUBCOMMAND --help\n\n"
+	      "  warder run -- make test              refuse and name what it touches outside\n"
+	      "  warder agent -p 'fix the build'      an agent whose tools all run like that\n",
+	      out);
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_CTYPE, "");
+	const char *word = argc > 1 ? argv[1] : NULL;
+	if (!word) {
+		help(stderr);
+		return CLI_EXIT_USAGE;
+	}
+	if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+		printf("warder %s\n", WARDER_VERSION);
+		return 0;
+	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+		help(stdout);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
+		if (!strcmp(subcommands[i].name, word))
+			return subcommands[i].run(argc - 1, argv + 1);
+	cli_complain("unknown subcommand '%s'; see warder --help", word);
+	return CLI_EXIT_USAGE;
+}

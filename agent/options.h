@@ -1,0 +1,24 @@
+/*
+ * options: the command line of `warder agent`: its own options, and those it shares with run.
+ */
+#pragma once
+
+#include "agent/oneshot.h"
+#include "agent/provider.h"
+#include "supervisor/cli.h"
+
+struct options {
+	const char *prompt; /* all strings are loans of argv */
+	enum oneshot_output output;
+	enum provider_kind provider;
+	const char *model, *endpoint, *script;
+	unsigned max_steps, max_seconds;
+	bool verbose;
+	struct cli_options shared;
+};
+
+/* CLI_WRONG: a sentence was printed on stderr. options_release() in any case. */
+enum cli_parse options_parse(int argc, char **argv, struct options *ret);
+void options_release(struct options *o);
+/* To stdout. */
+void options_help(void);

@@ -1,0 +1,90 @@
+#include "agent/copilot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Copilot is chat completions with a bearer of its own. */
+struct provider_copilot {
+	struct provider base;
+	struct copilot copilot;
+	struct chat chat;
+};
+
+static struct provider_copilot *self(struct provider *p)
+{
+	return (struct provider_copilot *)(void *)p;
+}
+
+static int prepare(void *arg, const struct provider_request *req, bool renew, char **ret_base,
+		   struct http_headers *headers, struct provider_error *ret_error)
+{
+	struct provider_copilot *p = arg;
+	return copilot_prepare(&p->copilot, &p->chat, req, renew, ret_base, headers, ret_error);
+}
+
+static const char *source(void *arg)
+{
+	const struct provider_copilot *p = arg;
+	return copilot_source(&p->copilot);
+}
+
+static void redact(void *arg, char *text)
+{
+	const struct provider_copilot *p = arg;
+	copilot_redact(&p->copilot, text);
+}
+
+static int turn(struct provider *p, const struct provider_request *req,
+		const struct provider_sink *sink, struct convo_message *ret_message,
+		struct provider_error *ret_error)
+{
+	return chat_turn(&self(p)->chat, req, sink, ret_message, ret_error);
+}
+
+static int models(struct provider *p, const volatile sig_atomic_t *cancel,
+		  struct provider_models *ret, struct provider_error *ret_error)
+{
+	return chat_models(&self(p)->chat, cancel, ret, ret_error);
+}
+
+static void copilot_provider_free(struct provider *p)
+{
+	chat_free(&self(p)->chat);
+	copilot_free(&self(p)->copilot);
+	free(p);
+}
+
+static const struct provider_ops ops = {
+	.name = "copilot",
+	.turn = turn,
+	.models = models,
+	.free = copilot_provider_free,
+};
+
+int provider_copilot_open(const struct provider_config *c, struct provider **ret,
+			  struct provider_error *ret_error)
+{
+	struct provider_copilot *p = calloc(1, sizeof(*p));
+	const struct chat_endpoint endpoint = {
+		.arg = p,
+		.prepare = prepare,
+		.where = ERROR_AT_COPILOT,
+		.source = source,
+		.redact = redact,
+		.judge = copilot_judge,
+	};
+	if (!p)
+		return provider_fail(ret_error, PROVIDER_FAIL_INTERNAL, -ENOMEM,
+				     "not enough memory");
+	p->base.ops = &ops;
+	int err = copilot_init(&p->copilot, c, ret_error);
+	if (!err && chat_init(&p->chat, c, &endpoint))
+		err = provider_fail(ret_error, PROVIDER_FAIL_INTERNAL, -ENOMEM,
+				    "not enough memory");
+	if (err) {
+		copilot_provider_free(&p->base);
+		return err;
+	}
+	*ret = &p->base;
+	return 0;
+}

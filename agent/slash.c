@@ -1,0 +1,333 @@
+#include "agent/slash.h"
+
+#include "agent/interrupt.h"
+#include "landlock/llabi.h"
+#include "supervisor/escape.h"
+#include "tracer/util.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put(struct buf *b)
+{
+	fwrite(buf_str(b), 1, b->len, stdout);
+	fflush(stdout);
+	buf_free(b);
+}
+
+static void say(const char *line)
+{
+	printf("%s\n", line);
+	fflush(stdout);
+}
+
+/* ---- what there is ---- */
+
+struct command {
+	const char *word, *argument, *help;
+	bool (*run)(struct agent *a, const char *argument);
+};
+
+#define SLASH(word, ...) static bool run_##word(struct agent *a, const char *argument);
+#include "agent/slash.def"
+#undef SLASH
+
+static const struct command commands[] = {
+#define SLASH(word_, argument_, help_)                                                             \
+	{.word = #word_, .argument = argument_, .help = help_, .run = run_##word_},
+#include "agent/slash.def"
+#undef SLASH
+};
+
+static bool run_help(struct agent *a, const char *argument)
+{
+	struct buf out = {0};
+	(void)a;
+	(void)argument;
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		char left[48];
+		snprintf(left, sizeof(left), "/%s %s", commands[i].word, commands[i].argument);
+		buf_addf(&out, "  %-28s %s\n", left, commands[i].help);
+	}
+	buf_add_str(&out, "A line that ends in \\ goes on in the next. Ctrl-C clears the line, or "
+			  "stops what runs.\nThe model's tools, each behind the wall:\n");
+	for (size_t i = 0; i < TOOL_COUNT; i++)
+		buf_addf(&out, "  %-12s %s\n", tools_at((enum tool_id)i)->name,
+			 tools_at((enum tool_id)i)->help);
+	put(&out);
+	return true;
+}
+
+static bool run_quit(struct agent *a, const char *argument)
+{
+	(void)a;
+	(void)argument;
+	return false;
+}
+
+static bool run_clear(struct agent *a, const char *argument)
+{
+	(void)argument;
+	int err = agent_start_convo(a);
+	if (err)
+		printf("not cleared: %s\n", strerror(-err));
+	else
+		say("The conversation is forgotten.");
+	return true;
+}
+
+/* ---- models ---- */
+
+static bool run_model(struct agent *a, const char *argument)
+{
+	struct buf out = {0};
+	if (*argument) {
+		char *name = strdup(argument);
+		if (!name) {
+			say("not changed: no memory");
+			return true;
+		}
+		free(a->model);
+		a->model = name;
+	}
+	buf_addf(&out, "%s, model ", a->provider->ops->name);
+	escape_add_str(&out, a->model ? a->model : "of the provider's choice");
+	buf_add_char(&out, '\n');
+	put(&out);
+	return true;
+}
+
+static void add_model(struct buf *out, const struct provider_model *m)
+{
+	buf_addf(out, "%c ", m->preferred ? '*' : m->usable ? ' ' : '-');
+	escape_add_fit(out, m->id, 40);
+	if (strcmp(m->id, m->name) != 0) {
+		buf_add_str(out, "  ");
+		escape_add_fit(out, m->name, 40);
+	}
+	if (m->context > 0)
+		buf_addf(out, "  %lldk", (long long)m->context / 1000);
+	if (m->needs_enabling)
+		buf_add_str(out, "  (accept its terms in the account first)");
+	else if (!m->usable)
+		buf_add_str(out, "  (no chat with tools)");
+	buf_add_char(out, '\n');
+}
+
+static bool run_models(struct agent *a, const char *argument)
+{
+	struct provider_models models = {0};
+	struct provider_error error = {0};
+	struct buf out = {0};
+	(void)argument;
+	int err = a->provider->ops->models(a->provider, interrupt_flag(), &models, &error);
+	if (err) {
+		buf_add_str(&out, "warder: ");
+		escape_add_str(&out, error.text[0] ? error.text : strerror(-err));
+		buf_add_char(&out, '\n');
+	}
+	for (size_t i = 0; !err && i < models.n; i++)
+		add_model(&out, &models.items[i]);
+	if (!err && !models.n)
+		buf_add_str(&out, "This provider lists none.\n");
+	put(&out);
+	provider_models_free(&models);
+	if (!interrupt_ending())
+		interrupt_clear();
+	return true;
+}
+
+/* ---- the wall ---- */
+
+static const struct {
+	const char *word;
+	enum engine_mode mode;
+	const char *help;
+} modes[] = {
+	{"auto", ENGINE_MODE_AUTO, "hold where there is somebody to ask, else report"},
+	{"hold", ENGINE_HOLD,
+	 "the thread waits in the refused call, you are asked, it goes on in place"},
+	{"retry", ENGINE_RETRY, "the call fails; you are asked at the end, and it runs again"},
+	{"report", ENGINE_REPORT, "the call fails; you are told, never asked"},
+};
+
+static const char *wall(struct buf *b)
+{
+	struct llabi abi;
+	int err = llabi_detect(&abi);
+	if (err)
+		buf_addf(b, "none: %s; tools are not run", strerror(-err));
+	else
+		buf_addf(b, "Landlock ABI %d; nothing can loosen it for a tool that runs", abi.abi);
+	return buf_str(b);
+}
+
+static bool run_detect(struct agent *a, const char *argument)
+{
+	struct buf out = {0}, landlock = {0};
+	size_t now = 0, wanted = ARRAY_LEN(modes);
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		if (!strcmp(argument, modes[i].word))
+			wanted = i;
+	if (*argument && wanted == ARRAY_LEN(modes)) {
+		say("/detect takes auto, hold, retry or report.");
+		return true;
+	}
+	if (*argument)
+		a->tools.mode = modes[wanted].mode;
+	while (modes[now].mode != a->tools.mode)
+		now++;
+	buf_addf(&out, "wall:      %s\n", wall(&landlock));
+	buf_add_str(&out, "detection: ptrace sees each call that the kernel refused, with its path "
+			  "and errno;\n           what programs print is never read for it\n");
+	buf_addf(&out, "on denial: %s: %s\n", modes[now].word, modes[now].help);
+	buf_addf(&out, "questions: %s\n",
+		 a->tools.answers >= 0		   ? "on --events, answered on --answers"
+		 : a->tools.ask == ENGINE_ASK_NONE ? "nowhere (--ask none)"
+						   : "on this terminal");
+	if (a->tools.yes)
+		buf_add_str(&out,
+			    "           --yes: \"once\" to everything that is not sensitive\n");
+	put(&out);
+	buf_free(&landlock);
+	return true;
+}
+
+static void add_rule(struct buf *out, const struct rule *rule)
+{
+	struct buf line = {0}, origin = {0};
+	policy_format_rule(&line, rule);
+	escape_add_str(out, buf_str(&line));
+	buf_addf(out, "%*s  # ", line.len < 44 ? (int)(44 - line.len) : 0, "");
+	buf_add_str(&origin, rule->origin);
+	if (rule->line)
+		buf_addf(&origin, ":%u", rule->line);
+	escape_add_str(out, buf_str(&origin));
+	buf_add_char(out, '\n');
+	buf_free(&line);
+	buf_free(&origin);
+}
+
+/* answers: those alone. */
+static void list_rules(const struct agent *a, bool answers, const char *none)
+{
+	const struct policy *p = session_policy(a->session);
+	struct buf out = {0};
+	for (size_t i = 0; i < policy_len(p); i++)
+		if (!answers || policy_at(p, i)->source == RULE_ANSWER)
+			add_rule(&out, policy_at(p, i));
+	if (!out.len)
+		buf_addf(&out, "%s\n", none);
+	put(&out);
+}
+
+static bool run_policy(struct agent *a, const char *argument)
+{
+	(void)argument;
+	list_rules(a, false, "There is no rule: everything is asked.");
+	return true;
+}
+
+static void add_denial(struct buf *out, const struct denial *d)
+{
+	access_format(out, d->access);
+	buf_add_char(out, ' ');
+	escape_add_str(out, d->path);
+	if (d->path2) {
+		buf_add_str(out, " -> ");
+		escape_add_str(out, d->path2);
+	}
+	buf_addf(out, "  (%s by ", d->call);
+	escape_add_str(out, d->argv0 ? d->argv0 : d->exe ? d->exe : "?");
+	buf_addf(out, ", %s", verdict_name(d->verdict));
+	if (d->verdict == VERDICT_SANDBOX)
+		buf_addf(out, ", %s by %s", d->allowed ? "allowed" : "refused",
+			 answered_by_name(d->by));
+	if (d->allowed)
+		buf_addf(out, ", %s", lifetime_name(d->lifetime));
+	if (d->count > 1)
+		buf_addf(out, ", %llu times", (unsigned long long)d->count);
+	buf_add_str(out, ")\n");
+}
+
+static bool list_denials(const struct agent *a, bool allowed)
+{
+	struct buf out = {0};
+	for (size_t i = 0; i < a->denials.len; i++)
+		if (a->denials.item[i].allowed == allowed)
+			add_denial(&out, &a->denials.item[i]);
+	bool any = out.len;
+	put(&out);
+	return any;
+}
+
+static bool run_grants(struct agent *a, const char *argument)
+{
+	(void)argument;
+	bool any = list_denials(a, true);
+	if (any)
+		say("Rules from your answers:");
+	list_rules(a, true, any ? "none; the grants were for once" : "Nothing was granted yet.");
+	return true;
+}
+
+static bool run_denials(struct agent *a, const char *argument)
+{
+	(void)argument;
+	if (!list_denials(a, false))
+		say("Nothing was refused yet.");
+	return true;
+}
+
+static bool run_usage(struct agent *a, const char *argument)
+{
+	(void)argument;
+	printf("%u turns", a->turns);
+	if (a->usage.prompt >= 0)
+		printf(", %lld tokens in", (long long)a->usage.prompt);
+	if (a->usage.cached >= 0)
+		printf(" (%lld cached)", (long long)a->usage.cached);
+	if (a->usage.completion >= 0)
+		printf(", %lld tokens out", (long long)a->usage.completion);
+	printf("\n");
+	fflush(stdout);
+	return true;
+}
+
+/* ---- which ---- */
+
+static size_t word_len(const char *line)
+{
+	size_t n = 1;
+	while (isalpha((unsigned char)line[n]))
+		n++;
+	return n;
+}
+
+bool slash_is_command(const char *line)
+{
+	char after = line[word_len(line)];
+	return !after || isspace((unsigned char)after);
+}
+
+bool slash_run(struct agent *a, const char *line)
+{
+	size_t n = word_len(line);
+	const char *argument = line + n + strspn(line + n, " \t");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (strlen(commands[i].word) == n - 1 &&
+		    !strncmp(commands[i].word, line + 1, n - 1))
+			return commands[i].run(a, argument);
+	struct buf out = {0};
+	buf_add_str(&out, "There is no ");
+	escape_add(&out, line, n);
+	buf_add_str(&out, ". The commands:");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		buf_addf(&out, " /%s", commands[i].word);
+	buf_add_char(&out, '\n');
+	put(&out);
+	return true;
+}

@@ -1,0 +1,13 @@
+/*
+ * slash: the REPL's commands (slash.def).
+ */
+#pragma once
+
+#include "agent/agent.h"
+
+#include <stdbool.h>
+
+/* "/help", "/helpp x": one word of letters after the slash; "/usr/bin/x is slow" is none. */
+bool slash_is_command(const char *line);
+/* Run one, its answer on stdout; an unknown one is answered with the list. False: the REPL ends. */
+bool slash_run(struct agent *a, const char *line);

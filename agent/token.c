@@ -1,0 +1,164 @@
+#include "agent/token.h"
+
+#include "tracer/buf.h"
+#include "tracer/json.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+
+void token_free(struct token *t)
+{
+	if (t->value)
+		explicit_bzero(t->value, strlen(t->value));
+	free(t->value);
+	free(t->source);
+	*t = (struct token){0};
+}
+
+enum token_kind token_kind(const char *value)
+{
+	static const struct {
+		const char *prefix;
+		enum token_kind kind;
+	} table[] = {
+		{"ghu_", TOKEN_USER_APP},
+		{"gho_", TOKEN_OAUTH},
+		{"github_pat_", TOKEN_FINE},
+		{"ghp_", TOKEN_CLASSIC},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (!strncmp(value, table[i].prefix, strlen(table[i].prefix)))
+			return table[i].kind;
+	return TOKEN_OTHER;
+}
+
+/* Fill *ret from text, without the space around it. -EINVAL: no token's characters. */
+static int take(struct token *ret, const char *source, const char *text)
+{
+	static const char space[] = " \t\r\n";
+	text += strspn(text, space);
+	size_t n = strcspn(text, space);
+	ret->source = strdup(source);
+	if (!ret->source)
+		return -ENOMEM;
+	if (!n || text[n + strspn(text + n, space)])
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
+			return -EINVAL;
+	ret->value = strndup(text, n);
+	if (ret->value)
+		return 0;
+	token_free(ret);
+	return -ENOMEM;
+}
+
+/* A whole small file. -ENOENT: not there. */
+static int slurp(const char *path, struct buf *ret)
+{
+	char chunk[4096];
+	int fd AUTOCLOSE
+	= open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return errno == ENOTDIR ? -ENOENT : -errno;
+	ret->max = TOKEN_FILE_MAX;
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			explicit_bzero(chunk, sizeof(chunk));
+			return n ? -errno : buf_error(ret);
+		}
+		buf_add(ret, chunk, (size_t)n);
+	}
+}
+
+static void wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->len);
+	buf_free(b);
+}
+
+/* Reading failed: the caller is told which file, where that is its fault. */
+static int unreadable(struct token *ret, const char *path, int err)
+{
+	if (err != -ENOENT && err != -ENOMEM)
+		ret->source = strdup(path);
+	return err;
+}
+
+static int from_stored(const char *path, struct token *ret)
+{
+	struct buf text = {0};
+	int err = slurp(path, &text);
+	err = err ? unreadable(ret, path, err) : take(ret, path, buf_str(&text));
+	wipe(&text);
+	return err;
+}
+
+/* {"github.com[:APP]": {"oauth_token": "..."}, ...}; one that is exchanged goes first. */
+static const char *editors_token(const struct json *root)
+{
+	const char *best = NULL;
+	for (const struct json *v = json_first(root); v; v = json_next(v)) {
+		const char *key = json_key(v);
+		const char *token = json_get_str(v, "oauth_token");
+		if (!key || !token ||
+		    (strcmp(key, "github.com") && strncmp(key, "github.com:", 11)))
+			continue;
+		if (token_kind(token) == TOKEN_USER_APP)
+			return token;
+		if (!best)
+			best = token;
+	}
+	return best;
+}
+
+static int from_editors(const char *dir, const char *name, struct token *ret)
+{
+	char *path AUTOFREE
+	= NULL;
+	struct buf text = {0};
+	struct json *root = NULL;
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	int err = slurp(path, &text);
+	if (!err && json_parse(buf_str(&text), text.len, &root, NULL))
+		err = -EINVAL;
+	const char *token = err ? NULL : editors_token(root);
+	if (err)
+		err = unreadable(ret, path, err);
+	else
+		err = token ? take(ret, path, token) : -ENOENT;
+	json_free(root);
+	wipe(&text);
+	return err;
+}
+
+static const char *const variables[TOKEN_VARIABLES] = {"COPILOT_GITHUB_TOKEN", "GH_TOKEN",
+						       "GITHUB_TOKEN"};
+
+static int from_variables(char *const *values, bool classic, struct token *ret)
+{
+	for (size_t i = 0; i < TOKEN_VARIABLES; i++)
+		if (values[i] && *values[i] && (token_kind(values[i]) == TOKEN_CLASSIC) == classic)
+			return take(ret, variables[i], values[i]);
+	return -ENOENT;
+}
+
+int token_find(const struct token_sources *from, struct token *ret)
+{
+	static const char *const editors[] = {"apps.json", "hosts.json"};
+	*ret = (struct token){0};
+	int err = from_variables(from->values, false, ret);
+	if (err == -ENOENT && from->stored_path)
+		err = from_stored(from->stored_path, ret);
+	for (size_t i = 0; err == -ENOENT && from->editors_dir && i < ARRAY_LEN(editors); i++)
+		err = from_editors(from->editors_dir, editors[i], ret);
+	return err == -ENOENT ? from_variables(from->values, true, ret) : err;
+}

@@ -1,0 +1,83 @@
+/*
+ * toolrun: one tool call, run as a supervised, walled child of a session, and its answer to the
+ * model. The file tools are ourselves again (toolchild), run_shell is a shell.
+ *
+ * What was refused comes from the supervisor's report alone; a tool's output is never read for it.
+ *
+ * The answer is one JSON object: toolchild's members, or for run_shell
+ *   output, exit | signal, timed_out, output_bytes (where the middle was cut)
+ * and for both, where something was refused,
+ *   denied [{path, path2, access, call, verdict, answer, by, do_not_retry, hint}], denied_more
+ */
+#pragma once
+
+#include "agent/tools.h"
+#include "supervisor/engine.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytes of a command's output kept for the model: the head and the tail of it. */
+#define TOOLRUN_HEAD_MAX (16u << 10)
+#define TOOLRUN_TAIL_MAX (16u << 10)
+/* Refusals told to the model by name for one call; the others are counted. */
+#define TOOLRUN_DENIED_MAX    20
+#define TOOLRUN_TIMEOUT_S     120
+#define TOOLRUN_TIMEOUT_MAX_S 3600
+/* A file tool that takes longer hangs (a dead network mount). */
+#define TOOLRUN_FILE_TIMEOUT_S 120
+
+struct toolrun {
+	struct session *session; /* loan */
+	char *self;		 /* owned: our own program's absolute path */
+	char *cwd;		 /* owned: where the agent was started */
+	const char *shell;	 /* static: /bin/bash, else /bin/sh */
+	char **env;		 /* owned list (not its strings): the tools' environment */
+	enum engine_mode mode;
+	enum engine_ask ask;
+	bool yes;
+	bool color;
+	int events, answers; /* -1: none; each call gets duplicates */
+	int64_t answer_timeout_ms;
+	volatile sig_atomic_t *cancel; /* may be NULL */
+};
+
+/* Any may be NULL. What they get is on loan for the call. */
+struct toolrun_sink {
+	void *arg;
+	/* Raw bytes of a command's output, as they come; never while a question is open. */
+	void (*output)(void *arg, const char *bytes, size_t n);
+	/* A line from the supervisor, escaped. */
+	void (*note)(void *arg, const char *line);
+	/* A question is on the terminal: keep off it. */
+	void (*asking)(void *arg, bool open);
+};
+
+struct tool_result {
+	char *answer;	 /* owned: JSON text for the model */
+	char status[64]; /* for a human: "ok", "exit 2", "ENOENT", "refused", "timed out" */
+	bool failed;	 /* an error, or an exit status other than 0 */
+	bool refused;	 /* something stayed refused, by the sandbox or by permissions */
+	bool fatal; /* nothing can be run here: the turn can't go on; `status` and answer say why */
+	int64_t held_ms;	    /* of it, waiting for answers */
+	struct denial_list denials; /* owned; the granted ones too */
+};
+
+/* env: what the tools' environment is made of. 0 or -errno; toolrun_release() in any case. */
+int toolrun_init(struct toolrun *r, struct session *s, char *const *env);
+void toolrun_release(struct toolrun *r);
+
+/*
+ * Run a call whose arguments tools_parse() took. Blocks until it ended; turns the session's loop.
+ * 0, or -ENOMEM and nothing in *ret. What went wrong otherwise is an answer.
+ */
+int toolrun_call(const struct toolrun *r, const struct tool *t, const struct json *args,
+		 const struct toolrun_sink *sink, struct tool_result *ret);
+/* An answer without a run: a sentence, as {"error":{"message":...}}. 0 or -ENOMEM. */
+int toolrun_refuse(const char *message, struct tool_result *ret);
+void tool_result_release(struct tool_result *r);
+
+/* One refusal as an object, for the model's answer and for --output json (then with its program).
+ */
+void toolrun_write_denial(struct jsonw *w, const struct denial *d, bool for_model);

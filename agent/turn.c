@@ -1,0 +1,366 @@
+#include "agent/turn.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A call that was refused, and how often it was run since. */
+struct refused {
+	struct refused *next;
+	enum tool_id tool;
+	unsigned runs;
+	char arguments[]; /* written anew, so that spaces make no difference */
+};
+
+struct state {
+	const struct turn *turn;
+	struct turn_result *result;
+	struct refused *refused;
+	struct buf tools_json;
+	int64_t started_ms, held_ms;
+	bool ended;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+const char *turn_end_name(enum turn_end end)
+{
+	static const char *const names[] = {
+		[TURN_DONE] = "done",	      [TURN_CANCELLED] = "cancelled",
+		[TURN_PROVIDER] = "provider", [TURN_STEPS_SPENT] = "steps",
+		[TURN_TIME_SPENT] = "time",   [TURN_REPEATED] = "repeated",
+		[TURN_TROUBLE] = "trouble",
+	};
+	return names[end];
+}
+
+void turn_result_release(struct turn_result *r)
+{
+	denial_list_release(&r->denials);
+	r->denials = (struct denial_list){0};
+}
+
+/* The first reason stands. */
+static void end_turn(struct state *s, enum turn_end end, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void end_turn(struct state *s, enum turn_end end, const char *fmt, ...)
+{
+	if (s->ended)
+		return;
+	s->ended = true;
+	s->result->end = end;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(s->result->words, sizeof(s->result->words), fmt, ap);
+	va_end(ap);
+}
+
+static bool cancelled(const struct state *s)
+{
+	return s->turn->cancel && *s->turn->cancel;
+}
+
+/* ---- the repeat breaker ---- */
+
+/* Owned, NULL without memory. */
+static char *canonical(const struct json *args)
+{
+	struct buf text = {0};
+	struct jsonw w;
+	jsonw_init(&w, &text);
+	json_write(&w, args);
+	char *ret = buf_take(&text);
+	buf_free(&text);
+	return ret;
+}
+
+static struct refused *find_refused(const struct state *s, enum tool_id tool, const char *arguments)
+{
+	for (struct refused *r = s->refused; r; r = r->next)
+		if (r->tool == tool && !strcmp(r->arguments, arguments))
+			return r;
+	return NULL;
+}
+
+static void forget_all(struct state *s)
+{
+	while (s->refused) {
+		struct refused *r = s->refused;
+		s->refused = r->next;
+		free(r);
+	}
+}
+
+static struct refused *remember(struct state *s, enum tool_id tool, const char *arguments)
+{
+	size_t n = strlen(arguments) + 1;
+	struct refused *r = malloc(sizeof(*r) + n);
+	if (!r)
+		return NULL;
+	*r = (struct refused){.next = s->refused, .tool = tool};
+	memcpy(r->arguments, arguments, n);
+	s->refused = r;
+	return r;
+}
+
+/* -ENOMEM where a refusal can't be remembered: a loop could not be broken then. */
+static int count_run(struct state *s, enum tool_id tool, const char *arguments,
+		     const struct tool_result *result)
+{
+	struct refused *r = find_refused(s, tool, arguments);
+	if (result->refused) {
+		if (!r)
+			r = remember(s, tool, arguments);
+		return r ? (r->runs++, 0) : -ENOMEM;
+	}
+	if (r)
+		r->runs = 0; /* it was allowed this time */
+	/* The model changed a file: the same command (a build, a test) is a new attempt. */
+	if (tool == TOOL_WRITE_FILE && !result->failed)
+		forget_all(s);
+	return 0;
+}
+
+/* ---- one call ---- */
+
+static int run_parsed(struct state *s, const struct tool *t, const struct json *args,
+		      struct tool_result *ret)
+{
+	AUTOFREE
+	char *arguments = canonical(args);
+	if (!arguments)
+		return -ENOMEM;
+	const struct refused *r = find_refused(s, t->id, arguments);
+	if (r && r->runs >= TURN_REFUSED_RUNS) {
+		end_turn(s, TURN_REPEATED,
+			 "stopped: the model called %s a third time although it was refused",
+			 t->name);
+		return toolrun_refuse("This call was refused before and is not run again. Do not "
+				      "repeat it; tell the user what you need and why.",
+				      ret);
+	}
+	int err = s->turn->runner.call(s->turn->runner.arg, t, args, &s->turn->sink.tool, ret);
+	if (err)
+		return err;
+	err = count_run(s, t->id, arguments, ret);
+	if (err)
+		tool_result_release(ret);
+	return err;
+}
+
+/* 0, -ENOMEM; a call that can't be run is an answer. */
+static int run_call(struct state *s, const struct convo_call *call, struct tool_result *ret)
+{
+	const struct tool *t = tools_find(call->name);
+	struct json *args = NULL;
+	struct buf why = {0};
+	int err;
+	if (!t)
+		tools_write_unknown(&why, call->name);
+	if (!t || tools_parse(t, call->arguments, &args, &why))
+		err = toolrun_refuse(buf_str(&why), ret);
+	else
+		err = run_parsed(s, t, args, ret);
+	json_free(args);
+	buf_free(&why);
+	return err;
+}
+
+static void keep_denials(struct state *s, const struct tool_result *result)
+{
+	for (size_t i = 0; i < result->denials.len; i++)
+		denial_add(&s->result->denials, &result->denials.item[i]);
+}
+
+static int answer_call(struct state *s, const struct convo_call *call)
+{
+	const struct turn_sink *sink = &s->turn->sink;
+	struct tool_result result = {0};
+	if (sink->tool_start)
+		sink->tool_start(sink->arg, call);
+	int err = run_call(s, call, &result);
+	if (err)
+		return err;
+	if (sink->tool_end)
+		sink->tool_end(sink->arg, call, &result);
+	keep_denials(s, &result);
+	s->held_ms += result.held_ms;
+	s->result->tool_calls++;
+	if (result.fatal)
+		end_turn(s, TURN_TROUBLE, "stopped: no tool can be run here: %s", result.answer);
+	err = convo_add_result(s->turn->convo, call->id, result.answer);
+	tool_result_release(&result);
+	return err;
+}
+
+static bool time_is_spent(struct state *s)
+{
+	unsigned seconds = s->turn->seconds ? s->turn->seconds : TURN_SECONDS;
+	if (now_ms() - s->started_ms - s->held_ms <= (int64_t)seconds * 1000)
+		return false;
+	end_turn(s, TURN_TIME_SPENT,
+		 "stopped: the turn took longer than %u seconds (--max-seconds)", seconds);
+	return true;
+}
+
+static void answer_calls(struct state *s)
+{
+	for (;;) {
+		const struct convo_call *call = convo_pending(s->turn->convo);
+		if (!call)
+			return;
+		if (cancelled(s))
+			end_turn(s, TURN_CANCELLED, "cancelled");
+		if (s->ended || time_is_spent(s))
+			return;
+		int err = answer_call(s, call);
+		if (err)
+			end_turn(s, TURN_TROUBLE, "stopped: %s", strerror(-err));
+	}
+}
+
+/* ---- one step ---- */
+
+static void add_tokens(int64_t *sum, int64_t n)
+{
+	if (n >= 0)
+		*sum = n + (*sum > 0 ? *sum : 0);
+}
+
+static void on_usage(void *arg, const struct provider_usage *u)
+{
+	struct state *s = arg;
+	add_tokens(&s->result->usage.prompt, u->prompt);
+	add_tokens(&s->result->usage.cached, u->cached);
+	add_tokens(&s->result->usage.completion, u->completion);
+}
+
+static void on_text(void *arg, const char *bytes, size_t n)
+{
+	const struct turn_sink *sink = &((struct state *)arg)->turn->sink;
+	if (sink->text)
+		sink->text(sink->arg, bytes, n);
+}
+
+static void on_status(void *arg, const char *line)
+{
+	const struct turn_sink *sink = &((struct state *)arg)->turn->sink;
+	if (sink->note)
+		sink->note(sink->arg, line);
+}
+
+static void provider_failed(struct state *s, int err, const struct provider_error *e)
+{
+	if (err == -ECANCELED)
+		end_turn(s, TURN_CANCELLED, "cancelled");
+	else
+		end_turn(s, TURN_PROVIDER, "%s", e->text[0] ? e->text : strerror(-err));
+}
+
+/* True: the model called tools and they were answered. */
+static bool step(struct state *s)
+{
+	const struct turn *t = s->turn;
+	struct provider_request request = {
+		.convo = t->convo,
+		.tools_json = buf_str(&s->tools_json),
+		.model = t->model,
+		.initiator = s->result->steps ? PROVIDER_BY_AGENT : PROVIDER_BY_USER,
+		.cancel = t->cancel,
+	};
+	struct provider_sink sink = {
+		.arg = s, .on_text = on_text, .on_status = on_status, .on_usage = on_usage};
+	struct convo_message message = {0};
+	struct provider_error error = {0};
+	s->result->steps++;
+	int err = t->provider->ops->turn(t->provider, &request, &sink, &message, &error);
+	if (t->sink.text_end)
+		t->sink.text_end(t->sink.arg);
+	if (err) {
+		provider_failed(s, err, &error);
+		return false;
+	}
+	bool calls = message.n_calls;
+	err = convo_add_assistant(t->convo, &message);
+	if (err) {
+		convo_message_free(&message);
+		end_turn(s, TURN_TROUBLE, "stopped: %s", strerror(-err));
+		return false;
+	}
+	answer_calls(s);
+	return calls;
+}
+
+/* ---- the turn ---- */
+
+static void loop(struct state *s)
+{
+	unsigned most = s->turn->steps ? s->turn->steps : TURN_STEPS;
+	while (!s->ended) {
+		if (cancelled(s))
+			end_turn(s, TURN_CANCELLED, "cancelled");
+		else if (s->result->steps >= most)
+			end_turn(s, TURN_STEPS_SPENT,
+				 "stopped after %u steps (--max-steps); say \"go on\" to continue",
+				 most);
+		else if (!time_is_spent(s) && !step(s))
+			break;
+	}
+}
+
+/* An assistant's word where the server would otherwise see two of the user's in a row. */
+static int close_with_words(struct convo *c, const char *words)
+{
+	struct convo_message m = {.role = CONVO_ASSISTANT, .text = strdup(words)};
+	int err = m.text ? convo_add_assistant(c, &m) : -ENOMEM;
+	if (err)
+		convo_message_free(&m);
+	return err;
+}
+
+/* Back to a conversation that any server takes, with what was done kept in it. */
+static void settle(struct state *s, size_t before)
+{
+	struct convo *c = s->turn->convo;
+	int err = convo_complete(c, "Not run: the turn was stopped.");
+	if (err < 0) {
+		convo_truncate(c, before);
+		end_turn(s, TURN_TROUBLE, "stopped: %s", strerror(-err));
+		return;
+	}
+	if (!s->ended)
+		return;
+	if (c->n <= before + 1 && s->result->end != TURN_CANCELLED)
+		convo_truncate(c, before);
+	else if (c->n && c->messages[c->n - 1].role == CONVO_USER &&
+		 close_with_words(c, "(The user cancelled this.)"))
+		convo_truncate(c, before);
+}
+
+void turn_run(const struct turn *t, const char *words, struct turn_result *ret)
+{
+	*ret = (struct turn_result){.usage = {-1, -1, -1}};
+	struct state s = {.turn = t, .result = ret, .started_ms = now_ms()};
+	size_t before = t->convo->n;
+	tools_write_json(&s.tools_json);
+	int err = buf_error(&s.tools_json);
+	if (!err)
+		err = convo_add_text(t->convo, CONVO_USER, words);
+	if (err)
+		end_turn(&s, TURN_TROUBLE, "stopped: %s", strerror(-err));
+	else
+		loop(&s);
+	settle(&s, before);
+	forget_all(&s);
+	buf_free(&s.tools_json);
+}

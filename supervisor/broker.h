@@ -1,0 +1,48 @@
+/*
+ * broker: does a call in the tracee's place.
+ *
+ * It acts on descriptors that the decision was made about, never on a path: an existing object through
+ * /proc/self/fd/N, a name through its parent's descriptor and one plain component, which must still
+ * be the inode that was decided on. Acts run on worker threads with a umask and an identity of their
+ * own (supervisor/identity.h), one structural act at a time; what blocks (a FIFO, a lease, FUSE) blocks only
+ * its worker. The recipes per call, and the traps, are beside each row of the table in broker.c.
+ */
+#pragma once
+
+#include "supervisor/identity.h"
+#include "tracer/call.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct broker;
+
+/* What became of an act. */
+struct broker_done {
+	uint64_t id;
+	int64_t result; /* >= 0 or -errno; an open's success is 0 with fd set */
+	int fd;         /* owned by whoever receives it; -1 */
+	/*
+	 * The thing decided on is not there any more (somebody was faster): the call must be made
+	 * again by the tracee, so that it is resolved and decided anew.
+	 */
+	bool stale;
+};
+
+int broker_new(struct broker **ret);
+/* Waits for running acts (cancelling them), then frees. */
+void broker_free(struct broker *b);
+/* Readable when broker_next() has something. */
+int broker_fd(const struct broker *b);
+/* Can this call be performed by the broker at all? (exec can't.) */
+bool broker_can(const struct call *c);
+/*
+ * Begin to perform the resolved call for the thread. Takes its own copies (descriptors too).
+ * 0 and *ret_id, or -errno: nothing was begun (-EPERM: the identity can't be taken on).
+ */
+int broker_submit(struct broker *b, const struct call *c, struct call_view view,
+		  const struct identity *as, uint64_t *ret_id);
+/* 1 and a finished act, or 0. */
+int broker_next(struct broker *b, struct broker_done *ret);
+/* Interrupt an act that blocks; it then finishes with -EINTR. An unknown id is fine. */
+void broker_cancel(struct broker *b, uint64_t id);

@@ -1,0 +1,27 @@
+/*
+ * changes: what a run has already changed, to be shown before the command is run again.
+ */
+#pragma once
+
+#include "supervisor/access.h"
+#include "tracer/buf.h"
+
+#define CHANGES_MAX 1000
+
+struct change {
+	const char *verb; /* static: "made", "wrote", "removed", "moved" */
+	char *path;       /* owned */
+};
+
+struct changes {
+	struct change *item;
+	size_t len;
+	size_t cap;
+	uint64_t more; /* beyond CHANGES_MAX */
+};
+
+/* A resolved call that succeeded. Each (verb, path) once. Paths below skip_dir (may be NULL) don't count. */
+void changes_add(struct changes *c, const struct call *call, const char *skip_dir);
+/* Lines for the question: at most `lines`, then "and N more". Escaping is the painter's. */
+void changes_write(const struct changes *c, size_t lines, struct buf *out);
+void changes_release(struct changes *c);

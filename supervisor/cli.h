@@ -1,0 +1,69 @@
+/*
+ * cli: the subcommands of the supervisor, and what they share.
+ */
+#pragma once
+
+#include "supervisor/engine.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CLI_EXIT_USAGE   2
+#define CLI_EXIT_DENIED  123
+#define CLI_EXIT_TIMEOUT 124
+#define CLI_EXIT_TROUBLE 125
+
+/* A growing NULL-terminated list of strings; owns copies. */
+struct cli_list {
+	char **item;
+	size_t len;
+};
+
+/* Every option of options.def, as given. */
+struct cli_options {
+	struct cli_list rules, policies, presets, no_presets, scrub;
+	bool no_default_presets;
+	const char *project;
+	enum engine_mode mode;
+	enum engine_ask ask;
+	int64_t answer_timeout_ms;
+	bool yes;
+	int events, answers;
+	const char *report;
+	bool json;
+	const char *label;
+	bool tmp_shared;
+	bool scrub_secrets;
+	bool fail_on_denial;
+	bool allow_degraded;
+	bool no_redact;
+	int64_t timeout_ms, kill_after_ms;
+	bool leftovers_wait;
+	bool quiet, verbose;
+};
+
+enum cli_parse { CLI_PARSED, CLI_HELP, CLI_WRONG };
+
+void cli_options_init(struct cli_options *o);
+void cli_options_release(struct cli_options *o);
+/*
+ * Take one option at argv[*i] (advancing *i beyond it and its value). agent: only those that the
+ * agent shares. CLI_WRONG: a sentence was printed; -ENOENT by *ret_known false: not one of ours.
+ */
+enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, bool agent,
+			  bool *ret_known);
+/* The help lines of the options, to stdout. */
+void cli_options_help(bool agent);
+/* Session options from the parsed ones; loans. */
+void cli_session_options(const struct cli_options *o, char *const *env, struct session_options *ret);
+/* What the engine needs of them; loans. stdio and argv stay the caller's. */
+void cli_engine_command(const struct cli_options *o, struct engine_command *ret);
+
+/* "10", "10s", "1.5m", "2h", "1d" as timeout(1); false: not a duration. */
+bool cli_duration(const char *text, int64_t *ret_ms);
+/* "warder: ..." on stderr. */
+void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool cli_list_add(struct cli_list *l, const char *text);
+
+int cli_run(int argc, char **argv);
+int cli_policy(int argc, char **argv);

@@ -1,0 +1,252 @@
+#include "supervisor/cli.h"
+
+#include "supervisor/environ.h"
+#include "supervisor/escape.h"
+#include "supervisor/report.h"
+#include "tracer/util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static void help(void)
+{
+	puts("Usage: warder run [OPTIONS] [--] COMMAND [ARG...]\n"
+	     "Run COMMAND behind a wall: what the policy does not allow is refused by the kernel,\n"
+	     "named exactly, asked about, and where granted done in place.\n");
+	cli_options_help(false);
+	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed and\n"
+	     "nothing was run, 126 not executable, 127 not found.\n\n"
+	     "  warder run -- npm install            ask about what it touches outside the project\n"
+	     "  warder run --on-denial report --report r.json -r ~/.gitconfig -- make -j4");
+}
+
+/* Descriptors that the caller left open for the command, as `cmd <(...)` does. */
+struct inherited {
+	int *fd;
+	size_t len;
+};
+
+static bool inherited_find(struct inherited *in)
+{
+	DIR *d = opendir("/proc/self/fd");
+	if (!d)
+		return false;
+	bool ok = true;
+	for (const struct dirent *e; ok && (e = readdir(d));) {
+		int fd = atoi(e->d_name);
+		int flags = fcntl(fd, F_GETFD);
+		if (fd < 3 || fd == dirfd(d) || flags < 0 || (flags & FD_CLOEXEC))
+			continue;
+		int *longer = realloc(in->fd, (in->len + 1) * sizeof *longer);
+		ok = longer != NULL;
+		if (ok) {
+			in->fd = longer;
+			in->fd[in->len++] = fd;
+		}
+	}
+	closedir(d);
+	return ok;
+}
+
+static void say(void *arg, const char *line)
+{
+	const struct cli_options *o = arg;
+	if (!o->quiet)
+		cli_complain("%s", line);
+}
+
+static void say_notes(const struct cli_options *o, struct session *s)
+{
+	for (char *const *n = session_notes(s); *n && !o->quiet; n++)
+		cli_complain("%s", *n);
+	if (o->yes && !o->quiet)
+		cli_complain("--yes: everything that is not on the sensitive list is allowed once");
+}
+
+/* The report's file is opened before anything runs, so that the command can't put another in its place. */
+static int open_report(const struct cli_options *o)
+{
+	if (!o->report || !strcmp(o->report, "-"))
+		return -1;
+	int fd = open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		cli_complain("--report: %s: %s", o->report, strerror(errno));
+	return fd;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		ssize_t k = write(fd, bytes, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -errno;
+		bytes += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int put_report(const struct cli_options *o, struct report *rep, int fd)
+{
+	struct buf text = {0};
+	bool to_stdout = o->json || (o->report && !strcmp(o->report, "-"));
+	if (fd < 0 && !to_stdout)
+		return 0;
+	rep->no_redact = o->no_redact;
+	int err = report_write(rep, &text);
+	buf_add_char(&text, '\n');
+	if (!err && to_stdout)
+		err = write_all(STDOUT_FILENO, buf_str(&text), text.len);
+	if (!err && fd >= 0)
+		err = write_all(fd, buf_str(&text), text.len);
+	buf_free(&text);
+	if (err)
+		cli_complain("the report could not be written: %s", strerror(-err));
+	return err;
+}
+
+static void say_leftovers(const struct report *rep)
+{
+	struct buf line = {0};
+	if (!rep->leftovers_len)
+		return;
+	for (size_t i = 0; i < rep->leftovers_len; i++) {
+		buf_addf(&line, "%s%s (%d)", i ? ", " : "",
+			 rep->leftovers[i].argv0 ? rep->leftovers[i].argv0 : "?",
+			 rep->leftovers[i].pid);
+	}
+	cli_complain("ended what outlived the command: %s", buf_str(&line));
+	buf_free(&line);
+}
+
+static void say_end(const struct cli_options *o, struct session *s, const struct engine_outcome *out)
+{
+	struct buf lines = {0};
+	if (out->why.text[0])
+		cli_complain("%s%s%s", out->not_found || out->not_executable ? out->report.command[0] : "",
+			     out->not_found || out->not_executable ? ": " : "", out->why.text);
+	if (o->quiet)
+		return;
+	if (out->timed_out)
+		cli_complain("the time limit was reached");
+	say_leftovers(&out->report);
+	report_summary(&out->report, session_store(s)->home, &lines);
+	fputs(buf_str(&lines), stderr);
+	buf_free(&lines);
+}
+
+/* End as the command did: a shell loop stops at Ctrl-C only if we die by the signal, too. */
+static int die_by(int sig)
+{
+	struct rlimit none = {0, 0};
+	sigset_t one;
+	setrlimit(RLIMIT_CORE, &none);
+	signal(sig, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, sig);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	raise(sig);
+	return 128 + sig;
+}
+
+static int run_command(const struct cli_options *o, char **argv, struct session *s,
+		       const struct inherited *in)
+{
+	extern char **environ;
+	struct engine_command c;
+	struct engine_outcome out;
+	int report_fd AUTOCLOSE = open_report(o);
+	if (o->report && strcmp(o->report, "-") != 0 && report_fd < 0)
+		return CLI_EXIT_TROUBLE;
+	cli_engine_command(o, &c);
+	c.argv = argv;
+	c.env = environ;
+	c.own_terminal = true;
+	c.keep_from = c.keep_to = in->fd;
+	c.keep_len = in->len;
+	c.color = isatty(STDERR_FILENO) && !environ_get(environ, "NO_COLOR");
+	c.hooks.say = say;
+	c.hooks.arg = (void *)o;
+	int err = engine_run(s, &c, &out);
+	if (err)
+		cli_complain("%s", strerror(-err));
+	say_end(o, s, &out);
+	int status = engine_exit_status(&out, o->fail_on_denial);
+	if (put_report(o, &out.report, report_fd) && status == 0)
+		status = CLI_EXIT_TROUBLE;
+	report_release(&out.report);
+	return status;
+}
+
+static int run_in_session(const struct cli_options *o, char **argv, const struct inherited *in)
+{
+	extern char **environ;
+	struct session_options so;
+	struct session *s;
+	struct policy_error why;
+	cli_session_options(o, environ, &so);
+	if (session_new(&so, &s, &why)) {
+		cli_complain("%s", why.text);
+		return CLI_EXIT_TROUBLE;
+	}
+	say_notes(o, s);
+	int status = run_command(o, argv, s, in);
+	session_free(s);
+	return status;
+}
+
+static enum cli_parse parse(struct cli_options *o, int argc, char **argv, int *i)
+{
+	while (*i < argc && argv[*i][0] == '-' && argv[*i][1]) {
+		bool known;
+		if (!strcmp(argv[*i], "--")) {
+			++*i;
+			break;
+		}
+		enum cli_parse p = cli_option(o, argc, argv, i, false, &known);
+		if (!known)
+			cli_complain("unknown option '%s'; see warder run --help", argv[*i]);
+		if (p != CLI_PARSED)
+			return p;
+	}
+	if (*i < argc)
+		return CLI_PARSED;
+	cli_complain("no command given; see warder run --help");
+	return CLI_WRONG;
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct cli_options o;
+	struct inherited in = {0};
+	int i = 1, status;
+	cli_options_init(&o);
+	switch (parse(&o, argc, argv, &i)) {
+	case CLI_HELP:
+		help();
+		status = 0;
+		break;
+	case CLI_WRONG:
+		status = CLI_EXIT_TROUBLE; /* nothing was run: never a status the command could have */
+		break;
+	case CLI_PARSED:
+	default:
+		if (inherited_find(&in)) {
+			status = run_in_session(&o, argv + i, &in);
+		} else {
+			cli_complain("/proc/self/fd can't be read: is /proc mounted?");
+			status = CLI_EXIT_TROUBLE;
+		}
+	}
+	free(in.fd);
+	cli_options_release(&o);
+	return status < 0 ? die_by(-status) : status;
+}

@@ -1,0 +1,352 @@
+#include "supervisor/compile.h"
+
+#include "landlock/llright.h"
+#include "supervisor/alias.h"
+#include "supervisor/dirwalk.h"
+#include "supervisor/reach.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STRUCTURE (ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
+#define CONTENT                                                                                    \
+	(ACCESS_READ | ACCESS_LIST | ACCESS_EXEC | ACCESS_WRITE | ACCESS_CONNECT | ACCESS_IOCTL)
+
+/* A place where an allow rule begins. */
+struct start {
+	char *path;	 /* owned */
+	uint32_t access; /* still to be looked at there */
+};
+
+/* What a move can change although Landlock compares rights: see choose_class(). */
+struct class
+{
+	uint32_t allow, deny, forbid;
+};
+
+struct compile {
+	const struct policy *p;
+	struct llruleset *rs;
+	struct alias_set *aliases;
+	struct start *start; /* sorted by path, so that what is below a directory is one range */
+	size_t starts;
+	uint32_t unseen; /* accesses that no right of this ABI stands for */
+	struct class refer;
+	uint32_t descend; /* the accesses that children are looked at for */
+};
+
+/* ---- where to begin ---- */
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct start *)a)->path, ((const struct start *)b)->path);
+}
+
+static void merge_starts(struct compile *c)
+{
+	size_t kept = 0;
+
+	qsort(c->start, c->starts, sizeof(*c->start), by_path);
+	for (size_t i = 0; i < c->starts; i++) {
+		if (kept && strcmp(c->start[kept - 1].path, c->start[i].path) == 0) {
+			c->start[kept - 1].access |= c->start[i].access;
+			free(c->start[i].path);
+		} else {
+			c->start[kept++] = c->start[i];
+		}
+	}
+	c->starts = kept;
+}
+
+static int find_starts(struct compile *c)
+{
+	char root[PATH_MAX];
+
+	c->start = calloc(policy_len(c->p) + 1, sizeof(*c->start));
+	if (!c->start)
+		return -ENOMEM;
+	for (size_t i = 0; i < policy_len(c->p); i++) {
+		const struct rule *r = policy_at(c->p, i);
+		if (r->effect != EFFECT_ALLOW || r->sensitive ||
+		    !(r->access & (CONTENT | STRUCTURE)) || reach_root(r, root, sizeof(root)) < 0)
+			continue;
+		char *path = strdup(root);
+		if (!path)
+			return -ENOMEM;
+		c->start[c->starts++] = (struct start){path, r->access & (CONTENT | STRUCTURE)};
+	}
+	merge_starts(c);
+	return 0;
+}
+
+/* The first start whose path is not before text. */
+static size_t lower_bound(const struct compile *c, const char *text)
+{
+	size_t lo = 0, hi = c->starts;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (strcmp(c->start[mid].path, text) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* What is to be looked at in path because a rule begins there; not again later. */
+static uint32_t take_start(struct compile *c, const char *path)
+{
+	size_t i = lower_bound(c, path);
+
+	if (i == c->starts || strcmp(c->start[i].path, path) != 0)
+		return 0;
+	uint32_t access = c->start[i].access;
+	c->start[i].access = 0;
+	return access;
+}
+
+/* A rule on dir has these accesses for all that is below: no need to look there. */
+static void settle_below(struct compile *c, const char *dir, uint32_t access)
+{
+	char prefix[PATH_MAX + 1];
+	size_t n = strlen(dir);
+
+	if (!access)
+		return;
+	memcpy(prefix, dir, n);
+	if (n > 1)
+		prefix[n++] = '/';
+	prefix[n] = '\0';
+	for (size_t i = lower_bound(c, prefix); i < c->starts; i++) {
+		if (strncmp(c->start[i].path, prefix, n) != 0)
+			break;
+		c->start[i].access &= ~access;
+	}
+}
+
+/* ---- what a directory gets ---- */
+
+static struct class class_of(const struct compile *c, const struct reach *reach)
+{
+	return (struct class){reach->allow & c->unseen, reach->deny, reach->forbid};
+}
+
+static bool is_same_class(struct class a, struct class b)
+{
+	return a.allow == b.allow && a.deny == b.deny && a.forbid == b.forbid;
+}
+
+/* The class of most of what is below: that of a name which no rule spells out. */
+static struct class class_below(const struct compile *c, const char *dir)
+{
+	struct class class = {0};
+	char child[PATH_MAX + 2];
+	size_t n = strlen(dir);
+
+	memcpy(child, dir, n);
+	strcpy(child + n, n > 1 ? "/\001" : "\001");
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
+		enum effect effect = policy_decide(c->p, child, bit).effect;
+		class.allow |= effect == EFFECT_ALLOW ? bit & c->unseen : 0;
+		class.deny |= effect == EFFECT_DENY ? bit : 0;
+		class.forbid |= effect == EFFECT_FORBID ? bit : 0;
+	}
+	return class;
+}
+
+/*
+ * Landlock refuses a move that widens, but knows only its own rights: nothing would keep a native
+ * move from carrying a thing from where chmod is refused to where it is allowed, or from a denied
+ * place to one where the user is merely asked. So REFER is for directories alone that agree in
+ * those; which ones, the rules that speak of moving decide by majority.
+ */
+static int choose_class(struct compile *c)
+{
+	struct class *seen AUTOFREE
+	= calloc(c->starts + 1, sizeof(*seen));
+	size_t n = 0, best = 0;
+
+	if (!seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->starts; i++)
+		if (c->start[i].access & ACCESS_MOVE)
+			seen[n++] = class_below(c, c->start[i].path);
+	for (size_t i = 0; i < n; i++) {
+		size_t votes = 0;
+		for (size_t k = 0; k < n; k++)
+			votes += is_same_class(seen[i], seen[k]);
+		if (votes > best) {
+			best = votes;
+			c->refer = seen[i];
+		}
+	}
+	return 0;
+}
+
+/*
+ * The structural rights of a directory below which every access is the same for every name; with
+ * them the content rights, so that the kernel's comparison at a move sees all that the policy
+ * allows there.
+ */
+static uint64_t structure_rights(const struct compile *c, const struct reach *reach)
+{
+	uint32_t both = ACCESS_READ | ACCESS_WRITE;
+	uint64_t rights = access_rights(reach->allow & STRUCTURE);
+
+	if ((reach->allow & both) != both)
+		rights &= ~(uint64_t)LLR_MAKE_REG;
+	if (!is_same_class(class_of(c, reach), c->refer))
+		rights &= ~(uint64_t)LLR_REFER;
+	return rights ? rights | access_rights(reach->allow & CONTENT) : 0;
+}
+
+static uint32_t uniform(const struct compile *c, const char *dir, const struct reach *reach,
+			uint32_t bits)
+{
+	uint32_t whole = 0;
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		if ((bits & bit) && ((reach->allow & bit) ||
+				     ((reach->varies & bit) && policy_uniform(c->p, dir, bit))))
+			whole |= bit;
+	return whole;
+}
+
+static int allow(const struct compile *c, int fd, uint64_t rights, const char *path)
+{
+	int r = rights ? llruleset_allow_fd_as(c->rs, fd, rights, path) : 0;
+
+	/* Things that Landlock never restricts need no rule. */
+	return r == -EBADFD ? 0 : r;
+}
+
+/* ---- the walk ---- */
+
+static int visit(void *arg, struct dirwalk *w, int fd, const struct stat *st);
+
+static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const struct stat *st,
+			   uint32_t bits)
+{
+	uint32_t hidden = alias_below(c->aliases, w->path, st);
+	struct reach reach;
+
+	reach_of(c->p, w->path, &reach);
+	uint32_t whole = uniform(c, w->path, &reach, bits & CONTENT & ~hidden);
+	uint64_t rights = access_rights(whole);
+	if ((bits & STRUCTURE) && !reach.varies && !hidden) {
+		rights |= structure_rights(c, &reach);
+		whole |= STRUCTURE;
+	}
+	int r = allow(c, fd, rights, w->path);
+	if (r < 0)
+		return r;
+	settle_below(c, w->path, whole);
+	uint32_t rest = reach_allowed_below(c->p, w->path, bits & ~whole);
+	if (!rest)
+		return 0;
+	uint32_t before = c->descend;
+	c->descend = rest;
+	r = dirwalk_children(w, fd, !(rest & CONTENT), visit, c);
+	c->descend = before;
+	return r;
+}
+
+static int visit_file(const struct compile *c, int fd, const char *path, const struct stat *st,
+		      uint32_t bits)
+{
+	uint32_t mask = 0;
+
+	bits &= CONTENT & ~alias_of(c->aliases, st);
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		if ((bits & bit) && policy_decide(c->p, path, bit).effect == EFFECT_ALLOW)
+			mask |= bit;
+	return allow(c, fd, access_rights(mask), path);
+}
+
+static int visit(void *arg, struct dirwalk *w, int fd, const struct stat *st)
+{
+	struct compile *c = arg;
+	uint32_t bits = c->descend | take_start(c, w->path);
+
+	if (S_ISDIR(st->st_mode))
+		return visit_directory(c, w, fd, st, bits);
+	return visit_file(c, fd, w->path, st, bits);
+}
+
+static int walk(struct compile *c, struct compile_stats *stats)
+{
+	struct dirwalk w = {.left = COMPILE_WALK_MAX};
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->starts; i++) {
+		if (!c->start[i].access)
+			continue;
+		int fd AUTOCLOSE
+		= dirwalk_open(c->start[i].path);
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+			return fd;
+		if (fd < 0 || fstat(fd, &st) < 0)
+			continue;
+		if (dirwalk_init(&w, c->start[i].path, COMPILE_WALK_MAX - stats->walked) < 0)
+			continue;
+		c->descend = 0;
+		r = visit(c, &w, fd, &st);
+		stats->walked += w.walked;
+		stats->truncated |= w.cut;
+	}
+	return r;
+}
+
+static uint32_t unseen_accesses(const struct llruleset *rs)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		if (!(access_rights(bit) & llruleset_handled(rs)))
+			mask |= bit;
+	return mask;
+}
+
+static int compile(struct compile *c, struct compile_stats *stats)
+{
+	int r = find_starts(c);
+
+	if (r == 0)
+		r = alias_find(c->p, &c->aliases);
+	if (r < 0)
+		return r;
+	c->unseen = unseen_accesses(c->rs);
+	r = choose_class(c);
+	if (r == 0)
+		r = walk(c, stats);
+	stats->rules = llruleset_count(c->rs);
+	stats->truncated |= alias_cut(c->aliases);
+	return r;
+}
+
+int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t scopes,
+		   struct llruleset **ret, struct compile_stats *ret_stats)
+{
+	struct compile_stats stats = {0};
+	struct compile c = {.p = p};
+	int r = llruleset_new(abi, scopes, &c.rs);
+
+	if (r < 0)
+		return r;
+	r = compile(&c, &stats);
+	for (size_t i = 0; i < c.starts; i++)
+		free(c.start[i].path);
+	free(c.start);
+	alias_free(c.aliases);
+	if (r < 0) {
+		llruleset_free(c.rs);
+		return r;
+	}
+	*ret = c.rs;
+	if (ret_stats)
+		*ret_stats = stats;
+	return 0;
+}

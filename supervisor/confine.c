@@ -1,0 +1,50 @@
+#include "supervisor/confine.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * With these a root tree could load code into the kernel, read raw memory, look into the supervisor or
+ * open files by handle. CAP_BPF and CAP_PERFMON (5.8) may be missing from old headers.
+ */
+static const int dropped[] = {
+	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	    CAP_SYS_PTRACE,
+	CAP_SYS_BOOT,	     38 /* CAP_PERFMON */, 39 /* CAP_BPF */,
+};
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	if (syscall(SYS_capget, &head, data))
+		return -errno;
+	for (size_t i = 0; i < ARRAY_LEN(dropped); i++) {
+		int cap = dropped[i];
+		uint32_t bit = 1u << (cap % 32);
+		struct __user_cap_data_struct *half = &data[cap / 32];
+		/* Root's exec takes its capabilities from the bounding set. EINVAL: the kernel has
+		 * no such one; EPERM: an ordinary user, whose exec gets none anyway (no_new_privs). */
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EINVAL && errno != EPERM)
+			return -errno;
+		half->effective &= ~bit;
+		half->permitted &= ~bit;
+		half->inheritable &= ~bit;
+	}
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) && errno != EINVAL)
+		return -errno;
+	return syscall(SYS_capset, &head, data) ? -errno : 0;
+}
+
+int confine_prepare(void *arg)
+{
+	const struct confine *c = arg;
+	int err = drop_capabilities();
+	if (!err && c->ruleset)
+		err = llruleset_restrict(c->ruleset);
+	return err;
+}

@@ -1,0 +1,14 @@
+/*
+ * confine: what the child does to itself before it becomes the command: capabilities that reach
+ * round the wall are dropped for ever, then the Landlock domain is entered. Async-signal-safe.
+ */
+#pragma once
+
+#include "landlock/llruleset.h"
+
+struct confine {
+	const struct llruleset *ruleset; /* NULL: no wall (permissive) */
+};
+
+/* For tracer_spawn's prepare. arg: struct confine. 0 or -errno: nothing may be run. */
+int confine_prepare(void *arg);

@@ -1,0 +1,138 @@
+#include "supervisor/dirwalk.h"
+
+#include "tracer/util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define PLAIN (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+
+int dirwalk_open(const char *path)
+{
+	int fd AUTOCLOSE
+	= open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	while (fd >= 0) {
+		char name[NAME_MAX + 1];
+
+		path += strspn(path, "/");
+		size_t n = strcspn(path, "/");
+		if (n == 0)
+			return TAKE_FD(fd);
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		path += n;
+		int next = openat(fd, name, PLAIN);
+		if (next < 0)
+			return -errno;
+		close(fd);
+		fd = next;
+		if (fstat(fd, &st) < 0)
+			return -errno;
+		if (S_ISLNK(st.st_mode))
+			return -ELOOP;
+	}
+	return -errno;
+}
+
+int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left)
+{
+	size_t n = strlen(path);
+
+	if (n >= sizeof(w->path))
+		return -ENAMETOOLONG;
+	memcpy(w->path, path, n + 1);
+	w->len = n;
+	w->depth = 0;
+	w->left = left;
+	w->walked = 0;
+	w->cut = false;
+	return 0;
+}
+
+static bool is_left_out(const struct dirent *e, bool only_directories)
+{
+	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || e->d_type == DT_LNK)
+		return true;
+	return only_directories && e->d_type != DT_DIR && e->d_type != DT_UNKNOWN;
+}
+
+/* Make w->path the child's; false: too long. */
+static bool push(struct dirwalk *w, const char *name)
+{
+	size_t n = strlen(name), slash = w->len > 1;
+
+	if (w->len + slash + n >= sizeof(w->path))
+		return false;
+	if (slash)
+		w->path[w->len++] = '/';
+	memcpy(w->path + w->len, name, n + 1);
+	w->len += n;
+	return true;
+}
+
+static int look_at(struct dirwalk *w, int dir, const char *name, bool only_directories,
+		   dirwalk_fn *fn, void *arg)
+{
+	int fd AUTOCLOSE
+	= openat(dir, name, PLAIN);
+	struct stat st;
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		w->cut = true;
+	if (fd < 0 || fstat(fd, &st) < 0 || S_ISLNK(st.st_mode))
+		return 0;
+	if (only_directories && !S_ISDIR(st.st_mode))
+		return 0;
+	return fn(arg, w, fd, &st);
+}
+
+static int each(struct dirwalk *w, DIR *d, bool only_directories, dirwalk_fn *fn, void *arg)
+{
+	size_t len = w->len;
+	const struct dirent *e;
+	int r = 0;
+
+	while (r == 0 && (e = readdir(d))) {
+		if (is_left_out(e, only_directories))
+			continue;
+		if (w->left == 0) {
+			w->cut = true;
+			break;
+		}
+		w->left--;
+		w->walked++;
+		if (push(w, e->d_name))
+			r = look_at(w, dirfd(d), e->d_name, only_directories, fn, arg);
+		else
+			w->cut = true;
+		w->len = len;
+		w->path[len] = '\0';
+	}
+	return r;
+}
+
+int dirwalk_children(struct dirwalk *w, int fd, bool only_directories, dirwalk_fn *fn, void *arg)
+{
+	if (w->depth >= DIRWALK_DEPTH_MAX) {
+		w->cut = true;
+		return 0;
+	}
+	int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = dir < 0 ? NULL : fdopendir(dir);
+	if (!d) {
+		w->cut |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+		util_close(&dir);
+		return 0;
+	}
+	w->depth++;
+	int r = each(w, d, only_directories, fn, arg);
+	w->depth--;
+	closedir(d);
+	return r;
+}

@@ -1,0 +1,40 @@
+/*
+ * dirwalk: directories looked at by descriptors, never through a symlink, never without bound.
+ *
+ * Mount points are crossed. What can't be opened (no permission, gone meanwhile) is passed over.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#define DIRWALK_DEPTH_MAX 200 /* each level holds two descriptors */
+
+struct dirwalk {
+	char path[PATH_MAX]; /* of what is being looked at; absolute */
+	size_t len;
+	unsigned depth;
+	uint64_t left;	 /* entries that may still be looked at */
+	uint64_t walked; /* entries looked at */
+	bool cut; /* something was left out: the bound, the depth, a long name, descriptors */
+};
+
+/* 0: go on; 1: enough, stop the whole walk; -errno. fd: an O_PATH descriptor, a loan. */
+typedef int dirwalk_fn(void *arg, struct dirwalk *w, int fd, const struct stat *st);
+
+/*
+ * Open an absolute path with O_PATH, component by component: -ELOOP where one is a symlink. The
+ * descriptor is the caller's; and other errors of openat(2).
+ */
+int dirwalk_open(const char *path);
+/* Start at this path, with this bound. -ENAMETOOLONG. */
+int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left);
+/*
+ * Call fn for every child of the directory fd, which is what w->path names, w->path being the
+ * child's meanwhile; symlinks are left out. What fn returned, if not 0; fn may call this again for
+ * a directory.
+ */
+int dirwalk_children(struct dirwalk *w, int fd, bool only_directories, dirwalk_fn *fn, void *arg);

@@ -1,0 +1,686 @@
+#include "supervisor/guard.h"
+
+#include "supervisor/dirwalk.h"
+#include "supervisor/escape.h"
+#include "supervisor/foldname.h"
+#include "supervisor/reach.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#define LEVELS_MAX 4096 /* of a walk upward; PATH_MAX allows no more components */
+
+/* One existing path that rules name, or one that would be. */
+struct node {
+	char *path;		      /* owned */
+	bool exception;		      /* an exception in force begins here */
+	uint32_t at, at_denied;	      /* accesses that rules here speak of, for the thing itself */
+	uint32_t below, below_denied; /* the same for what is in it */
+	int fd;			      /* O_PATH; -1: does not exist */
+	int parent;		      /* O_PATH, of a non-directory: where it lies; else -1 */
+	dev_t dev;
+	ino_t ino;
+};
+
+struct guard {
+	struct policy *p;  /* our copy */
+	struct node *node; /* sorted by path; the ones that exist are also in by_inode */
+	size_t nodes;
+	struct node **by_inode; /* sorted by (dev, ino) */
+	size_t existing;
+	bool has_glob; /* exceptions by glob are in force somewhere */
+	bool has_exception;
+};
+
+/* ---- making one ---- */
+
+static bool is_glob(const struct rule *r)
+{
+	return r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
+}
+
+static uint32_t denied(const struct policy *p, const char *path, uint32_t mask)
+{
+	uint32_t out = 0;
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		if ((mask & bit) && policy_decide(p, path, bit).effect != EFFECT_ALLOW)
+			out |= bit;
+	return out;
+}
+
+/* A name that no rule spells out stands for whatever is below path. */
+static void stranger_below(const char *path, char ret[PATH_MAX + 2])
+{
+	size_t n = strlen(path);
+
+	memcpy(ret, path, n);
+	if (n > 1)
+		ret[n++] = '/';
+	ret[n++] = '\001';
+	ret[n] = '\0';
+}
+
+static bool is_guarded(const struct guard *g, const struct rule *r)
+{
+	if (is_glob(r) || r->sensitive || strlen(r->path) >= PATH_MAX)
+		return false;
+	if (reach_is_exception(g->p, r))
+		return true;
+	/* what opens a part of an exception again, or the exception itself */
+	for (size_t i = 0; i < policy_len(g->p); i++) {
+		const struct rule *e = policy_at(g->p, i);
+		if (!is_glob(e) && e->effect != EFFECT_ALLOW && (e->access & r->access) &&
+		    reach_covers(e->path, r->path) && reach_is_exception(g->p, e))
+			return true;
+	}
+	return false;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct node *)a)->path, ((const struct node *)b)->path);
+}
+
+static int compare_inodes(const struct node *a, dev_t dev, ino_t ino)
+{
+	if (a->dev != dev)
+		return a->dev < dev ? -1 : 1;
+	if (a->ino != ino)
+		return a->ino < ino ? -1 : 1;
+	return 0;
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct node *n = *(struct node *const *)b;
+
+	return compare_inodes(*(struct node *const *)a, n->dev, n->ino);
+}
+
+static void join(struct node *to, struct node *from)
+{
+	to->exception |= from->exception;
+	to->at |= from->at;
+	to->below |= from->below;
+	free(from->path);
+}
+
+static void merge_nodes(struct guard *g)
+{
+	size_t kept = 0;
+
+	qsort(g->node, g->nodes, sizeof(*g->node), by_path);
+	for (size_t i = 0; i < g->nodes; i++) {
+		if (kept && strcmp(g->node[kept - 1].path, g->node[i].path) == 0)
+			join(&g->node[kept - 1], &g->node[i]);
+		else
+			g->node[kept++] = g->node[i];
+	}
+	g->nodes = kept;
+}
+
+static int collect(struct guard *g)
+{
+	size_t n = policy_len(g->p);
+
+	g->node = calloc(n + 1, sizeof(*g->node));
+	g->by_inode = calloc(n + 1, sizeof(struct node *));
+	if (!g->node || !g->by_inode)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct rule *r = policy_at(g->p, i);
+		bool exception = reach_is_exception(g->p, r);
+		g->has_glob |= exception && is_glob(r);
+		if (!is_guarded(g, r))
+			continue;
+		char *path = strdup(r->path);
+		if (!path)
+			return -ENOMEM;
+		g->node[g->nodes++] = (struct node){
+			.path = path,
+			.exception = exception,
+			.at = r->access,
+			.below = r->kind == RULE_TREE ? r->access : 0,
+			.fd = -1,
+			.parent = -1,
+		};
+	}
+	merge_nodes(g);
+	return 0;
+}
+
+/* Weigh the rules that meet here; an exception that another rule takes back is none. */
+static void settle(const struct guard *g, struct node *n)
+{
+	char below[PATH_MAX + 2];
+
+	stranger_below(n->path, below);
+	n->at_denied = denied(g->p, n->path, n->at);
+	n->below_denied = denied(g->p, below, n->below);
+	n->exception = n->exception && (n->at_denied || n->below_denied);
+}
+
+static int open_parent(const char *path)
+{
+	char dir[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	size_t n = (size_t)(slash - path);
+
+	if (n >= sizeof(dir))
+		return -ENAMETOOLONG;
+	memcpy(dir, path, n);
+	dir[n] = '\0';
+	return dirwalk_open(dir);
+}
+
+static bool is_fatal(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
+/* What does not exist, or can't be reached by us, is guarded by its path alone. */
+static int hold(struct guard *g, struct node *n)
+{
+	struct stat st;
+	int fd AUTOCLOSE
+	= dirwalk_open(n->path);
+
+	if (fd < 0)
+		return is_fatal(fd) ? fd : 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode)) {
+		n->parent = open_parent(n->path);
+		if (n->parent < 0)
+			return is_fatal(n->parent) ? n->parent : 0;
+	}
+	n->fd = TAKE_FD(fd);
+	n->dev = st.st_dev;
+	n->ino = st.st_ino;
+	g->by_inode[g->existing++] = n;
+	return 0;
+}
+
+static int guard_fill(struct guard *g)
+{
+	int r = collect(g);
+
+	g->has_exception = g->has_glob;
+	for (size_t i = 0; r == 0 && i < g->nodes; i++) {
+		settle(g, &g->node[i]);
+		g->has_exception |= g->node[i].exception;
+		r = hold(g, &g->node[i]);
+	}
+	if (r == 0 && g->existing)
+		qsort(g->by_inode, g->existing, sizeof(struct node *), by_inode);
+	return r;
+}
+
+int guard_new(const struct policy *p, struct guard **ret)
+{
+	struct guard *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	int r = policy_copy(p, &g->p);
+	if (r == 0)
+		r = guard_fill(g);
+	if (r < 0) {
+		guard_free(g);
+		return r;
+	}
+	*ret = g;
+	return 0;
+}
+
+void guard_free(struct guard *g)
+{
+	if (!g)
+		return;
+	for (size_t i = 0; i < g->nodes; i++) {
+		free(g->node[i].path);
+		util_close(&g->node[i].fd);
+		util_close(&g->node[i].parent);
+	}
+	free(g->node);
+	free(g->by_inode);
+	policy_free(g->p);
+	free(g);
+}
+
+/* ---- by inode ---- */
+
+/* The first of the nodes with this inode (several paths may share one). */
+static size_t first_of(const struct guard *g, dev_t dev, ino_t ino)
+{
+	size_t lo = 0, hi = g->existing;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (compare_inodes(g->by_inode[mid], dev, ino) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static const struct node *node_at(const struct guard *g, size_t i, dev_t dev, ino_t ino)
+{
+	if (i >= g->existing || compare_inodes(g->by_inode[i], dev, ino) != 0)
+		return NULL;
+	return g->by_inode[i];
+}
+
+struct place {
+	dev_t dev;
+	ino_t ino;
+	uint64_t mount;
+};
+
+static int place_of(int fd, struct place *ret)
+{
+	struct stat st;
+	struct statx stx;
+
+	if (fstat(fd, &st) < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) < 0)
+		return -errno;
+	*ret = (struct place){st.st_dev, st.st_ino, stx.stx_mnt_id};
+	return 0;
+}
+
+/*
+ * One step up: *fd (owned) becomes the parent's, *place too. 0; 1: it was the root; -errno. The
+ * root is its own parent; a bind mount of a directory on its own child has the same inode but
+ * another mount.
+ */
+static int climb(int *fd, struct place *place)
+{
+	struct place above;
+	int up AUTOCLOSE
+	= openat(*fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (up < 0)
+		return -errno;
+	int r = place_of(up, &above);
+	if (r < 0)
+		return r;
+	if (above.dev == place->dev && above.ino == place->ino && above.mount == place->mount)
+		return 1;
+	close(*fd);
+	*fd = TAKE_FD(up);
+	*place = above;
+	return 0;
+}
+
+/* What nodes with this inode say; *left loses the accesses that are decided here. */
+static const struct node *judge(const struct guard *g, dev_t dev, ino_t ino, bool itself,
+				uint32_t *left, uint32_t *ret_denied)
+{
+	const struct node *n, *by = NULL;
+	uint32_t spoken = 0;
+
+	for (size_t i = first_of(g, dev, ino); (n = node_at(g, i, dev, ino)); i++) {
+		uint32_t no = *left & (itself ? n->at_denied : n->below_denied);
+		spoken |= itself ? n->at : n->below;
+		if (no && !by) {
+			by = n;
+			*ret_denied = no;
+		}
+	}
+	*left &= ~spoken;
+	return by;
+}
+
+static const struct rule *rule_of(const struct guard *g, const struct node *n, bool itself,
+				  uint32_t mask)
+{
+	char below[PATH_MAX + 2];
+
+	stranger_below(n->path, below);
+	return policy_decide(g->p, itself ? n->path : below, mask & -mask).rule;
+}
+
+/* Where the walk upward from a thing begins: a descriptor (owned) of the directory it lies in, or
+ * -errno. */
+static int directory_of(const struct path_at *at)
+{
+	int fd = -ENOENT;
+
+	if (at->parent >= 0) {
+		fd = fcntl(at->parent, F_DUPFD_CLOEXEC, 3);
+		return fd < 0 ? -errno : fd;
+	}
+	if (at->object >= 0 && S_ISDIR(at->st.st_mode)) {
+		fd = openat(at->object, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	return at->real ? open_parent(at->real) : -ENOENT;
+}
+
+/* The thing's own inode is asked as such, what it lies in as that. */
+int guard_find(const struct guard *g, const struct path_at *at, uint32_t bits,
+	       const struct rule **ret)
+{
+	uint32_t left = bits, no = 0;
+	bool itself = at->object >= 0;
+	const struct node *by = NULL;
+	struct place place;
+
+	if (!g->existing)
+		return 0;
+	if (itself)
+		by = judge(g, at->st.st_dev, at->st.st_ino, true, &left, &no);
+	int fd AUTOCLOSE
+	= by ? -1 : directory_of(at);
+	int r = by ? 0 : fd < 0 ? fd : place_of(fd, &place);
+	for (unsigned level = 0; r == 0 && !by && left; level++) {
+		itself = false;
+		by = judge(g, place.dev, place.ino, false, &left, &no);
+		if (!by)
+			r = level < LEVELS_MAX ? climb(&fd, &place) : -ELOOP;
+	}
+	if (by && ret)
+		*ret = rule_of(g, by, itself, no);
+	return by ? -EACCES : r < 0 ? r : 0;
+}
+
+enum relation { FREE, ALIKE, AT, ABOVE };
+
+/* Does the node lie below this place? 1 yes, 0 no, -errno. */
+static int lies_in(const struct node *n, const struct place *dir)
+{
+	struct place place;
+	int fd AUTOCLOSE
+	= fcntl(n->parent >= 0 ? n->parent : n->fd, F_DUPFD_CLOEXEC, 3);
+	int r = fd < 0 ? -errno : place_of(fd, &place);
+
+	for (unsigned level = 0; r == 0; level++) {
+		if (place.dev == dir->dev && place.ino == dir->ino)
+			return 1;
+		r = level < LEVELS_MAX ? climb(&fd, &place) : -ELOOP;
+	}
+	return r < 0 ? r : 0;
+}
+
+static enum relation relation_of_inode(const struct guard *g, int o_path_fd)
+{
+	struct place place;
+	struct stat st;
+	const struct node *n;
+
+	if (!g->existing)
+		return FREE;
+	if (fstat(o_path_fd, &st) < 0 || place_of(o_path_fd, &place) < 0)
+		return ABOVE;
+	for (size_t i = first_of(g, st.st_dev, st.st_ino);
+	     (n = node_at(g, i, st.st_dev, st.st_ino)); i++)
+		if (n->exception)
+			return AT;
+	for (size_t i = 0; S_ISDIR(st.st_mode) && i < g->existing; i++)
+		if (g->by_inode[i]->exception && lies_in(g->by_inode[i], &place))
+			return ABOVE;
+	return FREE;
+}
+
+bool guard_is_ancestor(const struct guard *g, int o_path_fd)
+{
+	return relation_of_inode(g, o_path_fd) != FREE;
+}
+
+bool guard_hardlink_doubt(const struct guard *g, const struct stat *st)
+{
+	const struct node *n;
+
+	if (S_ISDIR(st->st_mode))
+		return false;
+	if (g->has_exception && st->st_nlink > 1)
+		return true;
+	for (size_t i = first_of(g, st->st_dev, st->st_ino);
+	     (n = node_at(g, i, st->st_dev, st->st_ino)); i++)
+		if (n->exception)
+			return true;
+	return false;
+}
+
+/* ---- by name ---- */
+
+/*
+ * path is component by component the beginning of `of`, perhaps but for case. Only its last name
+ * may be a new one; the others exist, and inodes tell what they are.
+ */
+static enum relation relation_of_paths(const char *path, const char *of)
+{
+	bool same = true;
+
+	for (;;) {
+		path += strspn(path, "/");
+		of += strspn(of, "/");
+		size_t n = strcspn(path, "/"), m = strcspn(of, "/");
+		if (n == 0)
+			return m ? ABOVE : same ? AT : ALIKE;
+		bool last = path[n] == '\0';
+		if (m == 0 || (last ? !foldname_alike(path, n, of, m)
+				    : n != m || strncasecmp(path, of, n) != 0))
+			return FREE;
+		same = same && n == m && memcmp(path, of, n) == 0;
+		path += n;
+		of += m;
+	}
+}
+
+/* Is it a rule that begins at path and not further up? */
+static bool glob_begins_at(const struct guard *g, const char *path)
+{
+	char parent[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	size_t n = (size_t)(slash - path);
+
+	if (n >= sizeof(parent))
+		return true;
+	memcpy(parent, n ? path : "/", n ? n : 1);
+	parent[n ? n : 1] = '\0';
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
+		struct decision d = policy_decide(g->p, path, bit);
+		if (d.effect != EFFECT_ALLOW && d.rule && is_glob(d.rule) &&
+		    policy_decide(g->p, parent, bit).rule != d.rule)
+			return true;
+	}
+	return false;
+}
+
+static enum relation relation_of_globs(const struct guard *g, const char *path)
+{
+	char lower[PATH_MAX];
+	size_t n = strlen(path);
+
+	if (!g->has_glob)
+		return FREE;
+	if (glob_begins_at(g, path))
+		return AT;
+	if (n >= sizeof(lower))
+		return ALIKE;
+	for (size_t i = 0; i <= n; i++)
+		lower[i] = (char)(path[i] >= 'A' && path[i] <= 'Z' ? path[i] | 0x20 : path[i]);
+	memcpy(lower, path, (size_t)(strrchr(path, '/') - path));
+	return glob_begins_at(g, lower) ? ALIKE : FREE;
+}
+
+/* The strongest relation to any exception that has a plain path, and that path. */
+static enum relation relation_of_literals(const struct guard *g, const char *path, const char **ret)
+{
+	enum relation found = FREE;
+
+	for (size_t i = 0; i < g->nodes && found != ABOVE; i++) {
+		if (!g->node[i].exception)
+			continue;
+		enum relation r = relation_of_paths(path, g->node[i].path);
+		if (r > found) {
+			found = r;
+			*ret = g->node[i].path;
+		}
+	}
+	return found;
+}
+
+/* Patterns too; what they might match below a directory is not looked at here. */
+static enum relation relation_of_name(const struct guard *g, const char *path, const char **ret)
+{
+	enum relation literal = relation_of_literals(g, path, ret);
+	enum relation glob = literal == ABOVE ? FREE : relation_of_globs(g, path);
+
+	return glob > literal ? glob : literal;
+}
+
+bool guard_name_is_protected(const struct guard *g, const char *parent_real, const char *name)
+{
+	char path[PATH_MAX];
+	const char *of = NULL;
+	int n = snprintf(path, sizeof(path), "%s/%s", parent_real[1] ? parent_real : "", name);
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return true;
+	return relation_of_name(g, path, &of) != FREE;
+}
+
+/* ---- moving ---- */
+
+/* Accesses of a name in its directory; they do not travel with a thing that is no directory. */
+#define OF_NAMES (ACCESS_LIST | ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
+
+static int refuse(struct policy_error *why, int error, const char *path, const char *reason,
+		  const char *other)
+{
+	struct buf text = {0};
+
+	escape_add_str(&text, path);
+	buf_add_char(&text, ' ');
+	buf_add_str(&text, reason);
+	if (other) {
+		buf_add_char(&text, ' ');
+		escape_add_str(&text, other);
+	}
+	if (why)
+		snprintf(why->text, sizeof(why->text), "%s", buf_str(&text));
+	buf_free(&text);
+	return error;
+}
+
+/*
+ * The source: neither an exception nor above one. One by pattern is its name, and what it may be
+ * called is a question of the destination.
+ */
+static int check_source(const struct guard *g, const struct path_at *at, struct policy_error *why)
+{
+	const char *of = NULL;
+
+	if (relation_of_inode(g, at->object) != FREE)
+		return refuse(why, -EACCES, at->real,
+			      "is protected by the policy, or something in it is", NULL);
+	if (relation_of_literals(g, at->real, &of) != FREE)
+		return refuse(why, -EACCES, at->real, "is, or is above, the protected", of);
+	return 0;
+}
+
+/* An exception's own name may be made or replaced only where the policy allows just that. */
+static int check_destination(const struct guard *g, const struct path_at *to, bool across,
+			     struct policy_error *why)
+{
+	uint32_t needed =
+		ACCESS_CREATE | (to->exists ? ACCESS_DELETE : 0) | (across ? ACCESS_MOVE : 0);
+	const char *of = NULL;
+	enum relation r = relation_of_name(g, to->real, &of);
+
+	if (to->exists && relation_of_inode(g, to->object) == ABOVE)
+		r = ABOVE;
+	if (r == ABOVE || r == ALIKE)
+		return refuse(why, -EACCES, to->real, "is above, or looks like, the protected",
+			      of ? of : "pattern");
+	if (guard_find(g, to, needed, NULL) < 0 || (r == AT && denied(g->p, to->real, needed)))
+		return refuse(why, -EACCES, to->real, "is protected by the policy", NULL);
+	return 0;
+}
+
+/* How an access to the thing stands, by path and by inode: the harder of the two. */
+static enum effect standing(const struct guard *g, const struct path_at *at, uint32_t bit)
+{
+	struct decision d = policy_decide(g->p, at->real, bit);
+	const struct rule *rule = NULL;
+	int r = guard_find(g, at, bit, &rule);
+	enum effect found = r == 0 ? EFFECT_ALLOW : rule ? rule->effect : EFFECT_DENY;
+
+	return found > d.effect ? found : d.effect;
+}
+
+static bool is_freer(const struct guard *g, const struct path_at *from, const struct path_at *to)
+{
+	bool dir = S_ISDIR(from->st.st_mode);
+	bool plain = guard_find(g, from, ACCESS_ALL, NULL) == 0;
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
+		enum effect now = plain ? policy_decide(g->p, from->real, bit).effect
+					: standing(g, from, bit);
+		if ((dir || !(bit & OF_NAMES)) && policy_decide(g->p, to->real, bit).effect < now)
+			return true;
+	}
+	return false;
+}
+
+/* Nothing may become freer by going from `from` to `to`, and nothing in it. */
+static int check_widening(const struct guard *g, const struct path_at *from,
+			  const struct path_at *to, int error, struct policy_error *why)
+{
+	struct reach a, b;
+
+	if (is_freer(g, from, to))
+		return refuse(why, error, from->real, "would be open to more at", to->real);
+	if (!S_ISDIR(from->st.st_mode))
+		return 0;
+	reach_of(g->p, from->real, &a);
+	reach_of(g->p, to->real, &b);
+	if (a.varies || b.varies)
+		return refuse(why, error, from->real,
+			      "holds names that the policy might treat otherwise at", to->real);
+	return 0;
+}
+
+static int check_one_way(const struct guard *g, const struct path_at *from,
+			 const struct path_at *to, struct policy_error *why)
+{
+	struct place a, b;
+
+	if (place_of(from->parent, &a) < 0 || place_of(to->parent, &b) < 0)
+		return refuse(why, -EACCES, from->real, "could not be looked at", NULL);
+	bool across = a.dev != b.dev || a.ino != b.ino;
+	int r = check_source(g, from, why);
+	if (r == 0)
+		r = check_destination(g, to, across, why);
+	if (r == 0)
+		r = check_widening(g, from, to, across ? -EXDEV : -EACCES, why);
+	return r;
+}
+
+int guard_may_move(const struct guard *g, const struct path_at *from, const struct path_at *to,
+		   bool exchange, bool link, struct policy_error *ret_why)
+{
+	bool there = to->parent >= 0 && to->real && !to->unreachable;
+	bool placed =
+		there && from->exists && from->parent >= 0 && from->real && !from->unreachable;
+
+	/* A file without a name (O_TMPFILE) is carried from nowhere. */
+	if (there && link && from->exists && from->st.st_nlink == 0)
+		return check_destination(g, to, false, ret_why);
+
+	if (!placed || (exchange && (link || !to->exists)))
+		return refuse(ret_why, -EACCES, from->real ? from->real : from->name,
+			      "has no place of its own", NULL);
+	int r = check_one_way(g, from, to, ret_why);
+	if (r == 0 && exchange)
+		r = check_one_way(g, to, from, ret_why);
+	return r;
+}

@@ -1,0 +1,173 @@
+#include "supervisor/identity.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STATUS_MAX 16384
+
+static int read_status(const char *file, char *text, size_t cap)
+{
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	size_t len = 0;
+	for (;;) {
+		ssize_t n = read(fd, text + len, cap - 1 - len);
+		if (n < 0)
+			return -errno;
+		if (n == 0 || len + (size_t)n == cap - 1) {
+			len += (size_t)n;
+			break;
+		}
+		len += (size_t)n;
+	}
+	text[len] = '\0';
+	return len == cap - 1 ? -E2BIG : 0;
+}
+
+/* The text behind "\nKEY:\t", or NULL. */
+static const char *field(const char *text, const char *key)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		size_t n = strlen(key);
+		if (!strncmp(line, key, n) && line[n] == ':')
+			return line + n + 1;
+	}
+	return NULL;
+}
+
+static int parse_groups(const char *text, struct identity *id)
+{
+	id->ngroups = 0;
+	while (text && *text && *text != '\n') {
+		char *end;
+		unsigned long g = strtoul(text, &end, 10);
+		if (end == text)
+			break;
+		if (id->ngroups == IDENTITY_GROUPS_MAX)
+			return -E2BIG;
+		id->groups[id->ngroups++] = (gid_t)g;
+		text = end;
+		while (*text == ' ')
+			text++;
+	}
+	return 0;
+}
+
+/* The last of the four ids (real, effective, saved, file system) of a line. */
+static bool parse_fsid(const char *text, unsigned *ret)
+{
+	unsigned r, e, s;
+	return text && sscanf(text, "%u %u %u %u", &r, &e, &s, ret) == 4;
+}
+
+static int parse_status(const char *text, struct identity *id)
+{
+	unsigned uid, gid, mask;
+	uint64_t caps;
+	const char *umask_text = field(text, "Umask"), *caps_text = field(text, "CapEff");
+	if (!parse_fsid(field(text, "Uid"), &uid) || !parse_fsid(field(text, "Gid"), &gid) ||
+	    !umask_text || sscanf(umask_text, "%o", &mask) != 1 || !caps_text ||
+	    sscanf(caps_text, "%" SCNx64, &caps) != 1)
+		return -ESRCH; /* a zombie's status has no Umask line */
+	id->fsuid = uid;
+	id->fsgid = gid;
+	id->umask = mask;
+	id->caps = caps;
+	return parse_groups(field(text, "Groups"), id);
+}
+
+/* Capabilities count only in the namespace that gave them. */
+static bool in_our_user_namespace(const char *proc)
+{
+	char file[64];
+	struct stat ours, theirs;
+	snprintf(file, sizeof file, "%s/ns/user", proc);
+	if (stat("/proc/thread-self/ns/user", &ours))
+		return false;
+	/* A non-dumpable tracee's link can't be read; then nothing is assumed in its favour. */
+	return !stat(file, &theirs) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+static int of_proc(const char *proc, struct identity *ret)
+{
+	char file[64], text[STATUS_MAX];
+	struct identity id;
+	snprintf(file, sizeof file, "%s/status", proc);
+	int err = read_status(file, text, sizeof text);
+	if (!err)
+		err = parse_status(text, &id);
+	if (err)
+		return err;
+	if (id.caps && !in_our_user_namespace(proc))
+		id.caps = 0;
+	*ret = id;
+	return 0;
+}
+
+int identity_of(pid_t tid, struct identity *ret)
+{
+	char proc[32];
+	snprintf(proc, sizeof proc, "/proc/%d", tid);
+	return of_proc(proc, ret);
+}
+
+int identity_self(struct identity *ret)
+{
+	return of_proc("/proc/thread-self", ret);
+}
+
+bool identity_same(const struct identity *a, const struct identity *b)
+{
+	return a->fsuid == b->fsuid && a->fsgid == b->fsgid && a->caps == b->caps &&
+	       a->ngroups == b->ngroups &&
+	       !memcmp(a->groups, b->groups, a->ngroups * sizeof a->groups[0]);
+}
+
+static int set_effective(uint64_t want, bool all)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	if (syscall(SYS_capget, &head, data))
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		uint32_t half = all ? UINT32_MAX : (uint32_t)(want >> (32 * i));
+		data[i].effective = data[i].permitted & half;
+	}
+	return syscall(SYS_capset, &head, data) ? -errno : 0;
+}
+
+int identity_enter(const struct identity *id)
+{
+	/* Everything we may have, to be able to change; exactly the tracee's at the end. */
+	int err = set_effective(0, true);
+	if (err)
+		return err;
+	struct identity now;
+	err = identity_self(&now);
+	if (err)
+		return err;
+	if ((now.ngroups != id->ngroups ||
+	     memcmp(now.groups, id->groups, id->ngroups * sizeof id->groups[0])) &&
+	    syscall(SYS_setgroups, id->ngroups, id->groups))
+		return -errno;
+	/* setfsuid and setfsgid report by what a second, invalid call says. */
+	syscall(SYS_setfsgid, id->fsgid);
+	if ((gid_t)syscall(SYS_setfsgid, -1) != id->fsgid)
+		return -EPERM;
+	syscall(SYS_setfsuid, id->fsuid);
+	if ((uid_t)syscall(SYS_setfsuid, -1) != id->fsuid)
+		return -EPERM;
+	return set_effective(id->caps, false);
+}

@@ -1,0 +1,36 @@
+/*
+ * identity: as whom the broker acts: the tracee's file-system ids, groups, umask and capabilities.
+ *
+ * A tracee may have become somebody else than the supervisor (a root supervisor's tree that called
+ * setuid). Acting with our own rights for it would make us its deputy, so every act and every
+ * permission check is done as the tracee. Ids and capabilities belong to a thread on Linux (credentials(7),
+ * the C library's wrappers change all threads: raw calls are used here), so other threads notice nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define IDENTITY_GROUPS_MAX 1024
+
+struct identity {
+	uid_t fsuid;
+	gid_t fsgid;
+	mode_t umask;
+	uint64_t caps; /* effective; 0 where the tracee lives in a user namespace of its own */
+	size_t ngroups;
+	gid_t groups[IDENTITY_GROUPS_MAX];
+};
+
+/* Of a stopped thread, from /proc/TID/status. 0, -ESRCH, -E2BIG (more groups than the limit). */
+int identity_of(pid_t tid, struct identity *ret);
+/* Our own calling thread's. */
+int identity_self(struct identity *ret);
+/* Same rights to files? (The umask does not count.) */
+bool identity_same(const struct identity *a, const struct identity *b);
+/*
+ * The calling thread takes the identity on for file access (not the umask). -EPERM where we may
+ * not. It may be taken again and again: the permitted capabilities are kept.
+ */
+int identity_enter(const struct identity *id);

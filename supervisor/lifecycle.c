@@ -1,0 +1,305 @@
+/*
+ * The life of a run beside its calls: signals, job control, time limits, what outlives the command.
+ */
+#include "supervisor/run.h"
+
+#include "supervisor/escape.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long processes that are about to end anyway get before they count as leftovers. */
+#define LEFTOVER_GRACE_MS 100
+/* TERM, and this much later KILL. */
+#define KILL_AFTER_MS 2000
+/* Held threads are looked at for pending signals this often. */
+#define POLL_MS 50
+
+#define PIDS_MAX 4096
+
+static void signal_tree(struct run *r, int sig)
+{
+	static pid_t pids[PIDS_MAX];
+	size_t n = tracer_processes(r->tracer, pids, PIDS_MAX);
+	for (size_t i = 0; i < n && i < PIDS_MAX; i++) {
+		kill(pids[i], sig);
+		kill(pids[i], SIGCONT); /* a stopped one could not see it */
+	}
+}
+
+/* ---- ending the tree ---- */
+
+static void kill_tree(void *arg)
+{
+	struct run *r = arg;
+	r->end_timer = 0;
+	r->end = RUN_KILLED;
+	tracer_kill_all(r->tracer);
+}
+
+static void end_tree(struct run *r, int sig, int64_t kill_after_ms)
+{
+	if (r->end != RUN_GOES_ON)
+		return;
+	r->end = RUN_ENDING;
+	refusal_give_up(r);
+	signal_tree(r, sig);
+	loop_remove(r->loop, r->end_timer);
+	if (loop_add_timer(r->loop, kill_after_ms, kill_tree, r, &r->end_timer))
+		kill_tree(r);
+}
+
+/* ---- leftovers ---- */
+
+static void note_leftover(struct run *r, pid_t pid)
+{
+	struct report *rep = &r->out->report;
+	struct report_leftover *list =
+		realloc(rep->leftovers, (rep->leftovers_len + 1) * sizeof *list);
+	if (!list)
+		return;
+	rep->leftovers = list;
+	char file[64], text[4096] = "";
+	snprintf(file, sizeof file, "/proc/%d/exe", pid);
+	ssize_t n = readlink(file, text, sizeof text - 1);
+	struct report_leftover *one = &list[rep->leftovers_len++];
+	*one = (struct report_leftover){.pid = pid, .exe = strndup(text, n < 0 ? 0 : (size_t)n)};
+	snprintf(file, sizeof file, "/proc/%d/cmdline", pid);
+	FILE *f = fopen(file, "re");
+	n = f ? (ssize_t)fread(text, 1, sizeof text - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n < 0 ? 0 : n] = '\0';
+	one->argv0 = strdup(text);
+}
+
+static void end_leftovers(void *arg)
+{
+	struct run *r = arg;
+	static pid_t pids[PIDS_MAX];
+	r->end_timer = 0;
+	size_t n = tracer_processes(r->tracer, pids, PIDS_MAX);
+	for (size_t i = 0; i < n && i < PIDS_MAX; i++)
+		note_leftover(r, pids[i]);
+	if (n)
+		end_tree(r, SIGTERM, KILL_AFTER_MS);
+}
+
+void lifecycle_main_ended(struct run *r, int status)
+{
+	pid_t one;
+	r->main_ended = true;
+	r->main_status = status;
+	loop_remove(r->loop, r->limit_timer);
+	r->limit_timer = 0;
+	if (r->end != RUN_GOES_ON || r->command->leftovers_wait ||
+	    !tracer_processes(r->tracer, &one, 1))
+		return;
+	if (loop_add_timer(r->loop, LEFTOVER_GRACE_MS, end_leftovers, r, &r->end_timer))
+		end_leftovers(r);
+}
+
+/* ---- the time limit; waiting for an answer does not count ---- */
+
+static void time_is_up(void *arg)
+{
+	struct run *r = arg;
+	r->limit_timer = 0;
+	r->out->timed_out = true;
+	int sig = r->command->timeout_signal ? r->command->timeout_signal : SIGTERM;
+	int64_t after = r->command->kill_after_ms ? r->command->kill_after_ms : KILL_AFTER_MS;
+	end_tree(r, sig, after);
+}
+
+static void start_limit(struct run *r)
+{
+	if (r->limit_timer || r->limit_left_ms <= 0 || r->main_ended || r->end != RUN_GOES_ON)
+		return;
+	r->limit_since_ms = run_now_ms();
+	if (loop_add_timer(r->loop, r->limit_left_ms, time_is_up, r, &r->limit_timer))
+		run_fail(r, -ENOMEM, "the time limit can't be kept");
+}
+
+static void stop_limit(struct run *r)
+{
+	if (!r->limit_timer)
+		return;
+	loop_remove(r->loop, r->limit_timer);
+	r->limit_timer = 0;
+	r->limit_left_ms -= run_now_ms() - r->limit_since_ms;
+	if (r->limit_left_ms < 1)
+		r->limit_left_ms = 1;
+}
+
+/* ---- holding ---- */
+
+static void poll_signals(void *arg)
+{
+	struct run *r = arg;
+	r->poll_timer = 0;
+	refusal_check_signals(r);
+	if (r->waiters && loop_add_timer(r->loop, POLL_MS, poll_signals, r, &r->poll_timer))
+		run_fail(r, -ENOMEM, "held calls can't be watched");
+}
+
+void lifecycle_holding(struct run *r, bool held)
+{
+	if (held && !r->held_since_ms) {
+		r->held_since_ms = run_now_ms();
+		stop_limit(r);
+		if (!r->poll_timer &&
+		    loop_add_timer(r->loop, POLL_MS, poll_signals, r, &r->poll_timer))
+			run_fail(r, -ENOMEM, "held calls can't be watched");
+	} else if (!held && r->held_since_ms) {
+		r->out->report.held_ms += run_now_ms() - r->held_since_ms;
+		r->held_since_ms = 0;
+		loop_remove(r->loop, r->poll_timer);
+		r->poll_timer = 0;
+		start_limit(r);
+	}
+}
+
+/* ---- signals to us ---- */
+
+/* The command's own group: where it made a session it leads one; else it is in ours. */
+static void forward(struct run *r, int sig)
+{
+	if (r->main_ended || !r->main)
+		return;
+	kill(r->main, sig);
+}
+
+/* Typed at a terminal that we share with the command: its group got it from the kernel as well. */
+static bool reached_it_already(const struct run *r, const struct signalfd_siginfo *info)
+{
+	return r->command->own_terminal && !r->pty && info->ssi_code == SI_KERNEL;
+}
+
+static void on_end_signal(void *arg, const struct signalfd_siginfo *info)
+{
+	struct run *r = arg;
+	int sig = (int)info->ssi_signo;
+	if (r->command->own_terminal) {
+		if (!reached_it_already(r, info))
+			forward(r, sig);
+		return;
+	}
+	/* A tool of the agent's has no terminal: the user stops it by stopping us. */
+	if (r->command->cancel)
+		*r->command->cancel = 1;
+	end_tree(r, SIGTERM, KILL_AFTER_MS);
+}
+
+static void on_window(void *arg, const struct signalfd_siginfo *info)
+{
+	struct run *r = arg;
+	(void)info;
+	if (r->pty)
+		pty_resized(r->pty);
+}
+
+static void on_continue(void *arg, const struct signalfd_siginfo *info)
+{
+	struct run *r = arg;
+	(void)info;
+	if (r->pty)
+		pty_continue(r->pty);
+	if (r->main && !r->main_ended)
+		kill(r->pty ? -r->main : r->main, SIGCONT);
+}
+
+/* The command stopped; so do we, as the shell expects of its job. */
+void lifecycle_stopped(struct run *r, const struct tracer_event *ev)
+{
+	if (ev->pid != r->main || !r->command->own_terminal)
+		return;
+	if (r->pty)
+		pty_suspend(r->pty);
+	stop_limit(r);
+	kill(getpid(), SIGSTOP);
+	/* Continued: SIGCONT arrives by the loop as well, where the tree is continued. */
+	start_limit(r);
+}
+
+static void on_stop_key(void *arg, const struct signalfd_siginfo *info)
+{
+	struct run *r = arg;
+	if (!reached_it_already(r, info))
+		forward(r, SIGTSTP);
+}
+
+static void on_other(void *arg, const struct signalfd_siginfo *info)
+{
+	forward(arg, (int)info->ssi_signo);
+}
+
+/* Signals that a full disk or a closed pipe sends: we handle the error instead. */
+static const int write_signals[] = {SIGPIPE, SIGXFSZ};
+
+/* Ignored by us, not by the command: it gets what was in force before. */
+static void ignore_for_us(struct run *r)
+{
+	sigemptyset(&r->ignored_before);
+	for (int sig = 1; sig < NSIG; sig++) {
+		struct sigaction now;
+		if (!sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN)
+			sigaddset(&r->ignored_before, sig);
+	}
+	if (loop_sigchld_was_ignored(r->loop))
+		sigaddset(&r->ignored_before, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_LEN(write_signals); i++) {
+		struct sigaction ignore = {.sa_handler = SIG_IGN};
+		sigaction(write_signals[i], &ignore, &r->write_actions[i]);
+	}
+	r->ignoring = true;
+}
+
+void lifecycle_end(struct run *r)
+{
+	for (size_t i = 0; r->ignoring && i < ARRAY_LEN(write_signals); i++)
+		sigaction(write_signals[i], &r->write_actions[i], NULL);
+}
+
+int lifecycle_begin(struct run *r)
+{
+	static const struct {
+		int sig;
+		loop_signal_fn *fn;
+		bool terminal; /* only where the command stands for us in front of a shell */
+	} taken[] = {
+		{SIGINT, on_end_signal, false}, {SIGTERM, on_end_signal, false},
+		{SIGHUP, on_end_signal, false}, {SIGQUIT, on_end_signal, true},
+		{SIGWINCH, on_window, true},	{SIGCONT, on_continue, true},
+		{SIGTSTP, on_stop_key, true},	{SIGUSR1, on_other, true},
+		{SIGUSR2, on_other, true},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+		if (taken[i].terminal && !r->command->own_terminal)
+			continue;
+		int err = loop_take_signal(r->loop, taken[i].sig, taken[i].fn, r);
+		if (err)
+			return err;
+	}
+	r->limit_left_ms = r->command->timeout_ms;
+	ignore_for_us(r);
+	return 0;
+}
+
+void lifecycle_spawned(struct run *r)
+{
+	start_limit(r);
+}
+
+void lifecycle_release(struct run *r)
+{
+	loop_remove(r->loop, r->end_timer);
+	loop_remove(r->loop, r->poll_timer);
+	loop_remove(r->loop, r->limit_timer);
+	r->end_timer = r->poll_timer = r->limit_timer = 0;
+}

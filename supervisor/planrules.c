@@ -1,0 +1,292 @@
+/*
+ * The second half of plan.h: from many denials to few rules. They are sorted so that what lies
+ * below a directory stands together, and folded from the leaves up.
+ */
+#include "supervisor/breadth.h"
+#include "supervisor/plan.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A rule while it is being made; path is "" once it became part of a wider one. */
+struct rules {
+	struct plan_rule *item;
+	size_t len;
+	const char *home;
+	bool failed;
+};
+
+static void rule_release(struct plan_rule *r)
+{
+	free(r->path);
+	*r = (struct plan_rule){0};
+}
+
+void plan_rules_release(struct plan_rules *r)
+{
+	for (size_t i = 0; i < r->len; i++)
+		rule_release(&r->item[i]);
+	free(r->item);
+	*r = (struct plan_rules){0};
+}
+
+/* '/' comes before every other byte: a directory, then all below it, then its neighbours. */
+static int compare_paths(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	unsigned char x = (unsigned char)*a, y = (unsigned char)*b;
+	int left = !x ? 0 : x == '/' ? 1 : x + 1;
+	int right = !y ? 0 : y == '/' ? 1 : y + 1;
+	return left - right;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct plan_rule *x = a, *y = b;
+	int order = compare_paths(x->path, y->path);
+	return order ? order : (x->first > y->first) - (x->first < y->first);
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct plan_rule *x = a, *y = b;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+/* ---- gathering ---- */
+
+static void gather_one(struct rules *r, const struct denial *d, const char *path, size_t place)
+{
+	bool one_directory = d->is_dir && path == d->path;
+	struct plan_rule rule = {
+		.path = strdup(path),
+		.kind = one_directory ? SCOPE_EXACT : SCOPE_TREE,
+		.needed = d->access,
+		.count = d->count,
+		.paths = 1,
+		.argv0 = d->argv0,
+		.exe = d->exe,
+		.first = place,
+	};
+	r->failed |= !rule.path;
+	r->item[r->len++] = rule;
+}
+
+static int gather(struct rules *r, const struct denial_list *l)
+{
+	r->item = calloc(2 * l->len + 1, sizeof(*r->item));
+	if (!r->item)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct denial *d = &l->item[i];
+		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || !d->access)
+			continue;
+		gather_one(r, d, d->path, i);
+		if (d->path2)
+			gather_one(r, d, d->path2, i);
+	}
+	return r->failed ? -ENOMEM : 0;
+}
+
+static void absorb(struct plan_rule *into, struct plan_rule *from)
+{
+	if (from->first < into->first) {
+		into->first = from->first;
+		into->argv0 = from->argv0;
+		into->exe = from->exe;
+	}
+	into->needed |= from->needed;
+	into->count += from->count;
+	into->paths += from->paths;
+	rule_release(from);
+}
+
+/* Drop the released ones. */
+static void compact(struct rules *r)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < r->len; i++)
+		if (r->item[i].path)
+			r->item[kept++] = r->item[i];
+	r->len = kept;
+}
+
+static void merge_same_path(struct rules *r)
+{
+	size_t last = 0;
+	for (size_t i = 1; i < r->len; i++) {
+		struct plan_rule *a = &r->item[last], *b = &r->item[i];
+		if (strcmp(a->path, b->path) != 0) {
+			last = i;
+			continue;
+		}
+		/* One path twice is one path; a tree covers the directory alone too. */
+		a->kind = a->kind == SCOPE_TREE ? a->kind : b->kind;
+		b->paths = 0;
+		absorb(a, b);
+	}
+	compact(r);
+}
+
+/* ---- folding ---- */
+
+/* Of [from, to): rules left, and those of them that are the directory or directly in it. */
+static size_t count_left(const struct rules *r, size_t from, size_t to, size_t n,
+			 size_t *ret_direct)
+{
+	size_t left = 0;
+	*ret_direct = 0;
+	for (size_t i = from; i < to; i++) {
+		const char *path = r->item[i].path;
+		if (!path)
+			continue;
+		left++;
+		*ret_direct += !path[n] || !strchr(path + n + 1, '/');
+	}
+	return left;
+}
+
+static void fold_into(struct rules *r, size_t from, size_t to, size_t n)
+{
+	struct plan_rule *tree = NULL;
+	for (size_t i = from; i < to; i++) {
+		if (!r->item[i].path)
+			continue;
+		if (tree)
+			absorb(tree, &r->item[i]);
+		else
+			tree = &r->item[i];
+	}
+	tree->path[n] = 0;
+	tree->kind = SCOPE_TREE;
+}
+
+/* All of [from, to) are the directory that is the first n bytes of their paths, or below it. */
+static void fold(struct rules *r, size_t from, size_t to, size_t n)
+{
+	const char *dir = r->item[from].path;
+	bool wide = breadth_is_wide(dir, n, r->home) || breadth_is_volatile(dir);
+	for (size_t i = from, end; i < to; i = end) {
+		const char *path = r->item[i].path;
+		end = i + 1;
+		if (!path[n])
+			continue;
+		size_t len = n + 1 + strcspn(path + n + 1, "/");
+		while (end < to && !strncmp(r->item[end].path, path, len) &&
+		       (!r->item[end].path[len] || r->item[end].path[len] == '/'))
+			end++;
+		if (end - i > 1)
+			fold(r, i, end, len);
+	}
+	size_t direct, left = count_left(r, from, to, n, &direct);
+	if (!wide && (direct >= PLAN_SIBLINGS || left >= PLAN_BELOW))
+		fold_into(r, from, to, n);
+}
+
+/* A tree takes what lies below it where it allows that anyway. */
+static void drop_covered(struct rules *r)
+{
+	size_t tree = SIZE_MAX;
+	for (size_t i = 0; i < r->len; i++) {
+		struct plan_rule *item = &r->item[i];
+		bool below = tree != SIZE_MAX && breadth_is_below(item->path, r->item[tree].path);
+		if (below && !(item->access & ~r->item[tree].access)) {
+			absorb(&r->item[tree], item);
+			continue;
+		}
+		if (!below && item->kind == SCOPE_TREE)
+			tree = i;
+	}
+	compact(r);
+}
+
+static uint32_t letters_of(uint32_t needed)
+{
+	uint32_t access = needed;
+	if (needed & ACCESS_R)
+		access |= ACCESS_R;
+	if (needed & ACCESS_W)
+		access |= ACCESS_W;
+	return access;
+}
+
+int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret)
+{
+	struct rules r = {.home = home};
+	int error = gather(&r, l);
+	if (error) {
+		plan_rules_release(&(struct plan_rules){.item = r.item, .len = r.len});
+		return error;
+	}
+	qsort(r.item, r.len, sizeof(*r.item), by_path);
+	merge_same_path(&r);
+	if (r.len)
+		fold(&r, 0, r.len, 0);
+	compact(&r);
+	for (size_t i = 0; i < r.len; i++)
+		r.item[i].access = r.item[i].kind == SCOPE_EXACT ? r.item[i].needed
+								 : letters_of(r.item[i].needed);
+	drop_covered(&r);
+	qsort(r.item, r.len, sizeof(*r.item), by_first);
+	*ret = (struct plan_rules){.item = r.item, .len = r.len};
+	return 0;
+}
+
+/* ---- as text ---- */
+
+void plan_add_short(struct buf *out, const char *path, const char *home)
+{
+	bool below = home && home[0] == '/' && home[1] && breadth_is_below(path, home);
+	if (below)
+		buf_add_char(out, '~');
+	buf_add_str(out, below ? path + strlen(home) : path);
+}
+
+static char *format_rule(const struct plan_rule *r, const char *home)
+{
+	struct buf path = {0}, line = {0};
+	plan_add_short(&path, r->path, home);
+	struct rule rule = {
+		.effect = EFFECT_ALLOW,
+		.kind = r->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE,
+		.access = r->access,
+		.path = (char *)buf_str(&path),
+	};
+	policy_format_rule(&line, &rule);
+	char *text = buf_error(&path) ? NULL : buf_take(&line);
+	buf_free(&path);
+	buf_free(&line);
+	return text;
+}
+
+int plan_suggest(const struct denial_list *l, const char *home, char ***ret_rules)
+{
+	struct plan_rules rules = {0};
+	int error = plan_rules(l, home, &rules);
+	if (error)
+		return error;
+	char **list = calloc(rules.len + 1, sizeof(*list));
+	error = list ? 0 : -ENOMEM;
+	for (size_t i = 0; i < rules.len && !error; i++) {
+		list[i] = format_rule(&rules.item[i], home);
+		error = list[i] ? 0 : -ENOMEM;
+	}
+	plan_rules_release(&rules);
+	if (error) {
+		plan_free_rules(list);
+		return error;
+	}
+	*ret_rules = list;
+	return 0;
+}
+
+void plan_free_rules(char **rules)
+{
+	for (size_t i = 0; rules && rules[i]; i++)
+		free(rules[i]);
+	free(rules);
+}

@@ -1,0 +1,180 @@
+#include "supervisor/reach.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Names that no rule spells out: what is decided for them is decided for any new child. */
+static const char *const strangers[] = {"\001", ".\001"};
+
+static bool is_glob(const struct rule *r)
+{
+	return r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
+}
+
+static bool is_exact(const struct rule *r)
+{
+	return r->kind == RULE_EXACT || r->kind == RULE_GLOB_EXACT;
+}
+
+static bool speaks(const struct rule *r)
+{
+	return !r->sensitive && r->access;
+}
+
+bool reach_covers(const char *dir, const char *path)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1)
+		return true;
+	return strncmp(dir, path, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static bool is_below(const char *dir, const char *path)
+{
+	return reach_covers(dir, path) && strcmp(dir, path) != 0;
+}
+
+enum match { MATCH_NEVER, MATCH_ABOVE, MATCH_AT, MATCH_BELOW };
+
+static bool is_any_depth(const char *part, size_t n)
+{
+	return n == 2 && part[0] == '*' && part[1] == '*';
+}
+
+/* Could these two components be the same? A wild one could be anything. */
+static bool parts_meet(const char *pattern, size_t pn, const char *s, size_t n)
+{
+	for (size_t i = 0; i < pn; i++)
+		if (strchr("*?\\", pattern[i]))
+			return true;
+	return pn == n && memcmp(pattern, s, n) == 0;
+}
+
+/* Where a pattern without "**" would match, seen from path. With one: below, and perhaps here. */
+static enum match meet(const struct rule *r, const char *path, bool *ret_deep)
+{
+	const char *pat = r->path;
+
+	*ret_deep = false;
+	for (;;) {
+		pat += strspn(pat, "/");
+		path += strspn(path, "/");
+		size_t pn = strcspn(pat, "/"), n = strcspn(path, "/");
+		if (is_any_depth(pat, pn) && (pat[pn] || is_exact(r))) {
+			*ret_deep = true;
+			return MATCH_BELOW;
+		}
+		if (n == 0)
+			return pn == 0 ? MATCH_AT : MATCH_BELOW;
+		if (pn == 0)
+			return MATCH_ABOVE;
+		if (!parts_meet(pat, pn, path, n))
+			return MATCH_NEVER;
+		pat += pn;
+		path += n;
+	}
+}
+
+bool reach_rule_below(const struct rule *r, const char *dir)
+{
+	bool deep;
+
+	if (!is_glob(r))
+		return is_below(dir, r->path);
+	return meet(r, dir, &deep) == MATCH_BELOW;
+}
+
+bool reach_rule_at(const struct rule *r, const char *path)
+{
+	bool deep;
+
+	if (!is_glob(r))
+		return strcmp(r->path, path) == 0;
+	return meet(r, path, &deep) == MATCH_AT || deep;
+}
+
+void reach_of(const struct policy *p, const char *dir, struct reach *ret)
+{
+	struct reach out = {0};
+	uint32_t by[EFFECT_FORBID + 1] = {0};
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		by[policy_decide(p, dir, bit).effect] |= bit;
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *r = policy_at(p, i);
+		if (!speaks(r))
+			continue;
+		if (is_exact(r) && reach_rule_at(r, dir))
+			out.varies |= r->access;
+		else if ((r->access & ~by[r->effect]) && reach_rule_below(r, dir))
+			out.varies |= r->access & ~by[r->effect];
+	}
+	out.allow = by[EFFECT_ALLOW] & ~out.varies;
+	out.deny = by[EFFECT_DENY] & ~out.varies;
+	out.forbid = by[EFFECT_FORBID] & ~out.varies;
+	*ret = out;
+}
+
+uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask)
+{
+	uint32_t allowed = 0;
+	char child[PATH_MAX];
+
+	for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]); s++) {
+		int n = snprintf(child, sizeof(child), "%s/%s", dir[1] ? dir : "", strangers[s]);
+		if (n < 0 || (size_t)n >= sizeof(child))
+			return 0;
+		for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+			if ((mask & ~allowed & bit) &&
+			    policy_decide(p, child, bit).effect == EFFECT_ALLOW)
+				allowed |= bit;
+	}
+	for (size_t i = 0; i < policy_len(p) && (mask & ~allowed); i++) {
+		const struct rule *r = policy_at(p, i);
+		if (speaks(r) && r->effect == EFFECT_ALLOW && is_glob(r) &&
+		    (r->access & mask & ~allowed) && reach_rule_below(r, dir))
+			allowed |= r->access & mask;
+	}
+	return allowed;
+}
+
+int reach_root(const struct rule *r, char *ret, size_t size)
+{
+	size_t n = strlen(r->path);
+
+	if (is_glob(r)) {
+		n = strcspn(r->path, "*?\\");
+		while (n > 1 && r->path[n - 1] != '/')
+			n--;
+		if (n > 1)
+			n--;
+	}
+	if (n == 0 || n >= size)
+		return -ENAMETOOLONG;
+	memcpy(ret, r->path, n);
+	ret[n] = '\0';
+	return 0;
+}
+
+bool reach_is_exception(const struct policy *p, const struct rule *r)
+{
+	char root[PATH_MAX];
+
+	if (!speaks(r) || r->effect == EFFECT_ALLOW)
+		return false;
+	if (r->effect == EFFECT_FORBID)
+		return true;
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *a = policy_at(p, i);
+		if (!speaks(a) || a->effect != EFFECT_ALLOW || !(a->access & r->access) ||
+		    a->kind == RULE_EXACT)
+			continue;
+		if (reach_root(a, root, sizeof(root)) < 0 || reach_covers(root, r->path) ||
+		    (is_glob(r) && reach_rule_below(r, root)))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,37 @@
+/*
+ * reach: what a policy's rules could still say below a directory. Pure; errs on the side of
+ * "could".
+ */
+#pragma once
+
+#include "supervisor/policy.h"
+
+/*
+ * What holds for every name strictly below a directory, there or not yet. A bit is in `varies`
+ * where that differs from name to name (or might); else in `allow`, `deny` or `forbid`, or in none
+ * of them (ask).
+ */
+struct reach {
+	uint32_t varies;
+	uint32_t allow;
+	uint32_t deny;
+	uint32_t forbid;
+};
+
+void reach_of(const struct policy *p, const char *dir, struct reach *ret);
+/* Is `path` dir itself or below it? */
+bool reach_covers(const char *dir, const char *path);
+/* Could the rule match something strictly below dir? */
+bool reach_rule_below(const struct rule *r, const char *dir);
+/* Could it match path itself, by name (not as something above it)? */
+bool reach_rule_at(const struct rule *r, const char *path);
+/* Could one of these accesses be allowed to something strictly below dir, by a rule at or above dir
+ * or by a glob? */
+uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask);
+/*
+ * Does the rule take something out of what other rules allow: it is a forbid, or refuses or asks
+ * inside an allowed tree or glob?
+ */
+bool reach_is_exception(const struct policy *p, const struct rule *r);
+/* The directory at or below which everything lies that the rule can match. 0; -ENAMETOOLONG. */
+int reach_root(const struct rule *r, char *ret, size_t size);

@@ -1,0 +1,374 @@
+#include "supervisor/report.h"
+
+#include "supervisor/escape.h"
+#include "supervisor/redact.h"
+#include "supervisor/sha256.h"
+#include "supervisor/timestamp.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#define SUMMARY_LINES	     5
+#define SUMMARY_PATH_COLUMNS 200
+
+/* ---- the object ---- */
+
+static void write_text(struct jsonw *w, const char *text, bool no_redact)
+{
+	struct buf b = {0};
+	if (no_redact)
+		buf_add_str(&b, text);
+	else
+		redact_add(&b, text);
+	jsonw_str(w, buf_str(&b));
+	w->out->failed |= b.failed;
+	buf_free(&b);
+}
+
+static void write_list(struct jsonw *w, const char *key, char *const *list)
+{
+	jsonw_key(w, key);
+	jsonw_begin_array(w);
+	for (size_t i = 0; list && list[i]; i++)
+		jsonw_str(w, list[i]);
+	jsonw_end_array(w);
+}
+
+static void write_command(struct jsonw *w, const struct report *r)
+{
+	char **redacted = r->no_redact || !r->command ? NULL : redact_argv(r->command);
+	if (!r->no_redact && r->command && !redacted)
+		w->out->failed = true; /* no memory: nothing is better than the secret */
+	write_list(w, "command", r->no_redact ? r->command : redacted);
+	redact_free(redacted);
+}
+
+static void write_head(struct jsonw *w, const struct report *r)
+{
+	char started[TIMESTAMP_LEN];
+	struct utsname machine = {0};
+	uname(&machine);
+	jsonw_kint(w, "warder_report", 1);
+	jsonw_kstr(w, "version", WARDER_VERSION);
+	jsonw_kstr(w, "run", r->run);
+	jsonw_kstr(w, "label", r->label);
+	jsonw_kstr(w, "started", timestamp_format(&r->started, started));
+	jsonw_kstr(w, "host", machine.nodename);
+	jsonw_kint(w, "uid", geteuid());
+	jsonw_kstr(w, "kernel", machine.release);
+	write_command(w, r);
+	jsonw_kpath(w, "cwd", r->cwd);
+}
+
+static void write_status(struct jsonw *w, const struct report *r)
+{
+	jsonw_key(w, "status");
+	jsonw_begin_object(w);
+	jsonw_kint(w, r->exited ? "exit" : "signal", r->exited ? r->exit_code : r->signal);
+	jsonw_end_object(w);
+	jsonw_kint(w, "runs", r->runs);
+	jsonw_kint(w, "wall_ms", r->wall_ms);
+	jsonw_kint(w, "held_ms", r->held_ms);
+}
+
+static void write_notes(struct jsonw *w, const struct report *r)
+{
+	struct buf dropped = {0};
+	jsonw_key(w, "notes");
+	jsonw_begin_array(w);
+	for (size_t i = 0; r->engine.notes && r->engine.notes[i]; i++)
+		jsonw_str(w, r->engine.notes[i]);
+	if (r->denials.dropped) {
+		buf_addf(&dropped, "%" PRIu64 " refusals beyond %d distinct ones are not listed",
+			 r->denials.dropped, DENIAL_MAX);
+		jsonw_str(w, buf_str(&dropped));
+	}
+	jsonw_end_array(w);
+	buf_free(&dropped);
+}
+
+static void write_engine(struct jsonw *w, const struct report *r)
+{
+	jsonw_key(w, "engine");
+	jsonw_begin_object(w);
+	jsonw_kint(w, "landlock_abi", r->engine.landlock_abi);
+	jsonw_kstr(w, "mode", r->engine.mode);
+	jsonw_kbool(w, "fast", r->engine.fast);
+	jsonw_kint(w, "stops", (int64_t)r->engine.stops);
+	jsonw_kint(w, "brokered", (int64_t)r->engine.brokered);
+	write_list(w, "degraded", r->engine.degraded);
+	write_notes(w, r);
+	jsonw_end_object(w);
+}
+
+static void write_policy(struct jsonw *w, const struct report *r)
+{
+	jsonw_key(w, "policy");
+	jsonw_begin_array(w);
+	for (size_t i = 0; i < r->sources_len; i++) {
+		const struct report_source *s = &r->sources[i];
+		jsonw_begin_object(w);
+		jsonw_kstr(w, "source", s->source);
+		jsonw_kpath(w, "path", s->path);
+		jsonw_kstr(w, "sha256", s->sha256[0] ? s->sha256 : NULL);
+		jsonw_end_object(w);
+	}
+	jsonw_end_array(w);
+}
+
+static void write_denials(struct jsonw *w, const struct report *r)
+{
+	jsonw_key(w, "denials");
+	jsonw_begin_array(w);
+	for (size_t i = 0; i < r->denials.len; i++) {
+		jsonw_begin_object(w);
+		denial_write(w, &r->denials.item[i], r->no_redact);
+		jsonw_end_object(w);
+	}
+	jsonw_end_array(w);
+}
+
+static void write_grants(struct jsonw *w, const struct report *r)
+{
+	jsonw_key(w, "grants");
+	jsonw_begin_array(w);
+	for (size_t i = 0; i < r->grants_len; i++) {
+		const struct report_grant *g = &r->grants[i];
+		jsonw_begin_object(w);
+		jsonw_kpath(w, "path", g->path);
+		denial_write_access(w, g->access);
+		jsonw_kstr(w, "kind", scope_kind_name(g->kind));
+		jsonw_kstr(w, "lifetime", lifetime_name(g->lifetime));
+		jsonw_kstr(w, "by", answered_by_name(g->by));
+		if (g->by == BY_YES)
+			jsonw_kstr(w, "note", "--yes");
+		jsonw_end_object(w);
+	}
+	jsonw_end_array(w);
+}
+
+static void write_leftovers(struct jsonw *w, const struct report *r)
+{
+	jsonw_key(w, "leftovers");
+	jsonw_begin_array(w);
+	for (size_t i = 0; i < r->leftovers_len; i++) {
+		const struct report_leftover *l = &r->leftovers[i];
+		jsonw_begin_object(w);
+		jsonw_kint(w, "pid", l->pid);
+		jsonw_kpath(w, "exe", l->exe);
+		jsonw_key(w, "argv0");
+		if (l->argv0)
+			write_text(w, l->argv0, r->no_redact);
+		else
+			jsonw_null(w);
+		jsonw_end_object(w);
+	}
+	jsonw_end_array(w);
+}
+
+int report_write(const struct report *r, struct buf *out)
+{
+	struct buf text = {0};
+	struct jsonw w;
+	jsonw_init(&w, &text);
+	jsonw_begin_object(&w);
+	write_head(&w, r);
+	write_status(&w, r);
+	write_engine(&w, r);
+	write_policy(&w, r);
+	write_denials(&w, r);
+	write_grants(&w, r);
+	write_leftovers(&w, r);
+	write_list(&w, "suggested", r->suggested);
+	jsonw_end_object(&w);
+	int error = buf_error(&text);
+	if (!error)
+		escape_add_json(out, buf_str(&text), text.len);
+	buf_free(&text);
+	return error ? error : buf_error(out);
+}
+
+/* ---- the last lines on stderr ---- */
+
+static void add_names(struct buf *out, uint32_t access)
+{
+	const char *comma = "";
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		if (!(access & bit))
+			continue;
+		buf_addf(out, "%s%s", comma, access_name(bit));
+		comma = ",";
+	}
+}
+
+static void add_program(struct buf *out, const char *argv0, const char *exe)
+{
+	const char *name = argv0 && *argv0 ? argv0 : exe && *exe ? exe : "?";
+	const char *slash = strrchr(name, '/');
+	struct buf shown = {0};
+	redact_add(&shown, slash && slash[1] ? slash + 1 : name);
+	escape_add_fit(out, buf_str(&shown), 40);
+	buf_free(&shown);
+}
+
+static bool is_plain_word(const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "/._-+,:@%=";
+	return *s && strspn(s, plain) == strlen(s);
+}
+
+/* Every byte of it, for bash, zsh and ksh: $'\033' where a terminal could not take it. */
+static void add_quoted(struct buf *out, const char *s)
+{
+	struct buf shown = {0};
+	escape_add_str(&shown, s);
+	bool harmless = !strcmp(buf_str(&shown), s);
+	buf_free(&shown);
+	buf_add_str(out, harmless ? "'" : "$'");
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (harmless && c == '\'')
+			buf_add_str(out, "'\\''");
+		else if (harmless)
+			buf_add_char(out, *s);
+		else if (c == '\'' || c == '\\')
+			buf_addf(out, "\\%c", c);
+		else if (c < 0x20 || c >= 0x7f)
+			buf_addf(out, "\\%03o", c);
+		else
+			buf_add_char(out, *s);
+	}
+	buf_add_char(out, '\'');
+}
+
+/* A word of a shell command that means exactly this path. */
+static void add_shell_path(struct buf *out, const char *path, const char *home)
+{
+	struct buf b = {0};
+	plan_add_short(&b, path, home);
+	const char *text = buf_str(&b);
+	if (text[0] == '~' && (!text[1] || is_plain_word(text + 1)))
+		buf_add_str(out, text);
+	else if (text[0] == '~') {
+		buf_add_str(out, "~/"); /* a quoted ~ would be a name */
+		add_quoted(out, text + 2);
+	} else if (is_plain_word(text))
+		buf_add_str(out, text);
+	else
+		add_quoted(out, text);
+	buf_free(&b);
+}
+
+static void add_shown_path(struct buf *out, const char *path, const char *home)
+{
+	struct buf b = {0};
+	plan_add_short(&b, path, home);
+	escape_add_fit(out, buf_str(&b), SUMMARY_PATH_COLUMNS);
+	buf_free(&b);
+}
+
+static void add_rule_line(struct buf *out, const struct plan_rule *r, const char *home)
+{
+	buf_add_str(out, "warder: refused ");
+	add_names(out, r->needed);
+	buf_add_char(out, ' ');
+	add_shown_path(out, r->path, home);
+	buf_add_str(out, " (");
+	add_program(out, r->argv0, r->exe);
+	if (r->paths > 1)
+		buf_addf(out, ", %zu paths", r->paths);
+	buf_addf(out, ", %" PRIu64 "×); to allow: warder policy allow ", r->count);
+	access_format(out, r->access);
+	buf_add_char(out, ' ');
+	add_shell_path(out, r->path, home);
+	buf_add_str(out, r->kind == SCOPE_EXACT ? " exact\n" : "\n");
+}
+
+static void add_forbidden_line(struct buf *out, const struct denial *d, const char *home)
+{
+	buf_add_str(out, "warder: refused ");
+	add_names(out, d->access);
+	buf_add_char(out, ' ');
+	add_shown_path(out, d->path, home);
+	buf_add_str(out, " (");
+	add_program(out, d->argv0, d->exe);
+	buf_addf(out, ", %" PRIu64 "×); forbidden", d->count);
+	if (d->rule) {
+		buf_add_str(out, " by ");
+		escape_add_fit(out, d->rule, SUMMARY_PATH_COLUMNS);
+	}
+	buf_add_char(out, '\n');
+}
+
+static bool is_forbidden(const struct denial *d)
+{
+	return d->forbidden && !d->allowed && d->verdict == VERDICT_SANDBOX;
+}
+
+static void add_lines(const struct report *r, const struct plan_rules *rules, const char *home,
+		      struct buf *out)
+{
+	size_t total = rules->len, written = 0;
+	for (size_t i = 0; i < r->denials.len; i++)
+		total += is_forbidden(&r->denials.item[i]);
+	size_t room = total <= SUMMARY_LINES ? total : SUMMARY_LINES - 1;
+	for (size_t i = 0; i < rules->len && written < room; i++, written++)
+		add_rule_line(out, &rules->item[i], home);
+	for (size_t i = 0; i < r->denials.len && written < room; i++) {
+		if (!is_forbidden(&r->denials.item[i]))
+			continue;
+		add_forbidden_line(out, &r->denials.item[i], home);
+		written++;
+	}
+	if (total > written)
+		buf_addf(out, "warder: refused: and %zu more\n", total - written);
+}
+
+void report_summary(const struct report *r, const char *home, struct buf *out)
+{
+	struct plan_rules rules = {0};
+	if (plan_rules(&r->denials, home, &rules) < 0) {
+		out->failed = true;
+		return;
+	}
+	add_lines(r, &rules, home, out);
+	plan_rules_release(&rules);
+}
+
+/* ---- the rest ---- */
+
+void report_sha256(const void *bytes, size_t n, char ret[65])
+{
+	sha256_hex(bytes, n, ret);
+}
+
+static void free_list(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
+}
+
+void report_release(struct report *r)
+{
+	denial_list_release(&r->denials);
+	for (size_t i = 0; i < r->sources_len; i++)
+		free(r->sources[i].path);
+	for (size_t i = 0; i < r->grants_len; i++)
+		free(r->grants[i].path);
+	for (size_t i = 0; i < r->leftovers_len; i++) {
+		free(r->leftovers[i].exe);
+		free(r->leftovers[i].argv0);
+	}
+	free(r->sources);
+	free(r->grants);
+	free(r->leftovers);
+	free_list(r->engine.degraded);
+	free_list(r->engine.notes);
+	plan_free_rules(r->suggested);
+	*r = (struct report){0};
+}

@@ -1,0 +1,136 @@
+/*
+ * run: the inside of the engine: one command from spawn to the last process's end. Private to
+ * engine.c, refusal.c (what is refused), lifecycle.c (signals, time, leftovers) and rerun.c.
+ */
+#pragma once
+
+#include "supervisor/broker.h"
+#include "supervisor/changes.h"
+#include "supervisor/confine.h"
+#include "supervisor/engine.h"
+#include "supervisor/guard.h"
+#include "supervisor/prompt.h"
+#include "supervisor/protocol.h"
+#include "supervisor/pty.h"
+#include "supervisor/session.h"
+#include "supervisor/verdict.h"
+#include "tracer/tracer.h"
+
+/* Runs of one command, the first included: a rerun that needs a further rerun each time ends. */
+#define RUNS_MAX 10
+
+/* A refused call whose thread is held. */
+struct waiter {
+	struct waiter *next;
+	struct tracee_name who;
+	pid_t pid;
+	struct call *call; /* a loan of the tracer's until the thread is answered */
+	struct identity as;
+	struct verdict_result verdict;
+	uint64_t question; /* asking */
+	uint64_t act;      /* acting */
+	int64_t since_ms;  /* held since, monotonic */
+	bool again;        /* to be decided anew (settle_after) */
+};
+
+/* An answer "once": this process, this path, these accesses, until it execs or ends. */
+struct once {
+	struct once *next;
+	pid_t pid;
+	uint32_t access;
+	char *path; /* owned */
+};
+
+enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
+
+struct run {
+	struct session *session;
+	const struct engine_command *command;
+	struct engine_outcome *out;
+	struct loop *loop;
+	enum engine_mode mode;
+	const char *file; /* the program */
+	char **env;       /* owned */
+	const char *cwd;
+	struct identity self;
+
+	struct llabi abi;
+	struct llruleset *ruleset;
+	struct confine confine;
+	struct guard *guard;
+	unsigned guard_version;
+
+	struct tracer *tracer;
+	uint64_t door_watch;
+	struct broker *broker;
+	uint64_t broker_watch;
+	struct pty *pty;
+	struct ask *ask; /* NULL: nobody to ask */
+	struct prompt *prompt;
+	struct protocol *protocol;
+
+	sigset_t ignored_before; /* what the command starts with ignored */
+	struct sigaction write_actions[2];
+	bool ignoring;
+
+	pid_t main;
+	bool main_ended;
+	int main_status;
+	enum run_end end;
+	uint64_t end_timer, poll_timer, limit_timer;
+	int64_t limit_left_ms; /* of --timeout */
+	int64_t limit_since_ms;
+	unsigned number; /* 1 for the first run */
+	int64_t started_ms, held_since_ms;
+
+	struct waiter *waiters;
+	struct once *onces;
+	struct denial_list unasked; /* retry: sandbox denials to be asked about at the end */
+	struct changes changes;
+	struct denial *asked_about; /* rerun.c: the denial whose question stands */
+	bool run_again;
+	bool rerun_useful; /* a grant was given that could not be done in place */
+	uint64_t brokered;
+	unsigned io_uring, ptraces;
+	off_t stdin_at; /* a regular file's offset at the start, -1 */
+};
+
+/* Monotonic milliseconds. */
+int64_t run_now_ms(void);
+/* One line to the user's hook. */
+void run_say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The first trouble that makes going on unsafe: the tree is killed, the outcome says why. */
+void run_fail(struct run *r, int err, const char *what);
+
+/* Does somebody answer the questions that are put? */
+bool run_has_answerer(const struct run *r);
+
+/* refusal.c */
+void refusal_begin(struct run *r, const struct tracer_event *ev);
+void refusal_gone(struct run *r, struct tracee_name who);
+void refusal_answered(void *run, const struct question *q, const struct answer *a);
+void refusal_act_done(struct run *r, const struct broker_done *done);
+/* Nobody will answer any more: everyone who waits is refused. */
+void refusal_give_up(struct run *r);
+void refusal_execed(struct run *r, pid_t pid);
+/* Pending signals that would end a held thread's process are not kept waiting for an answer. */
+void refusal_check_signals(struct run *r);
+void refusal_release(struct run *r);
+/* A denial into the report, the audit and the events; also one that was answered at the end. */
+void refusal_record(struct run *r, const struct denial *d);
+/* The rules an answer means, into the session and, for "always" and "never", the saved policy. */
+int refusal_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid);
+
+/* lifecycle.c */
+int lifecycle_begin(struct run *r);
+void lifecycle_spawned(struct run *r);
+void lifecycle_main_ended(struct run *r, int status);
+void lifecycle_stopped(struct run *r, const struct tracer_event *ev);
+void lifecycle_holding(struct run *r, bool held);
+void lifecycle_release(struct run *r);
+/* After the last run: dispositions as they were. */
+void lifecycle_end(struct run *r);
+
+/* rerun.c: after the tree is gone. True: run the command once more. */
+bool rerun_wanted(struct run *r);
+void rerun_answered(struct run *r, const struct question *q, const struct answer *a);

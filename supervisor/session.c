@@ -1,0 +1,329 @@
+#include "supervisor/session.h"
+
+#include "supervisor/environ.h"
+#include "supervisor/escape.h"
+#include "supervisor/presets.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+static const char *const default_presets[] = {"system", "tmp", "project"};
+
+static int fail(struct policy_error *e, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(struct policy_error *e, int err, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof e->text, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* Takes the string over. */
+static int add_note(struct session *s, char *note)
+{
+	if (!note)
+		return 0;
+	char **notes = realloc(s->notes, (s->notes_len + 2) * sizeof *notes);
+	if (!notes) {
+		free(note);
+		return -ENOMEM;
+	}
+	s->notes = notes;
+	s->notes[s->notes_len++] = note;
+	s->notes[s->notes_len] = NULL;
+	return 0;
+}
+
+static int add_source(struct session *s, const char *source, const char *path, const void *text,
+		      size_t n)
+{
+	struct report_source *list =
+		realloc(s->sources, (s->sources_len + 1) * sizeof *s->sources);
+	char *copy = strdup(path);
+	if (list)
+		s->sources = list;
+	if (!list || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	struct report_source *one = &s->sources[s->sources_len++];
+	*one = (struct report_source){.source = source, .path = copy};
+	if (text)
+		report_sha256(text, n, one->sha256);
+	return 0;
+}
+
+static int read_file(const char *file, struct buf *out)
+{
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	char chunk[4096];
+	ssize_t n;
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	out->max = 1u << 20;
+	while ((n = read(fd, chunk, sizeof chunk)) > 0)
+		buf_add(out, chunk, (size_t)n);
+	return n < 0 ? -errno : buf_error(out);
+}
+
+static struct policy_vars vars_of(const struct session *s, char *const *env)
+{
+	return (struct policy_vars){.home = s->home,
+				    .project = s->project.dir,
+				    .tmpdir = s->tmpdir,
+				    .env = env};
+}
+
+/* must: a file that the user named has to exist. */
+static int add_file(struct session *s, const char *file, enum rule_source source, const char *word,
+		    const struct policy_vars *vars, bool must, struct policy_error *e)
+{
+	struct buf text = {0};
+	int err = read_file(file, &text);
+	if (err == -ENOENT && !must)
+		err = 0;
+	else if (err) {
+		struct buf name = {0};
+		escape_add_str(&name, file);
+		fail(e, err, "%s: can't read the policy: %s", buf_str(&name), strerror(-err));
+		buf_free(&name);
+	} else {
+		err = policyfile_parse(s->policy, file, buf_str(&text), text.len, source, vars, e);
+		if (!err)
+			err = add_source(s, word, file, buf_str(&text), text.len);
+	}
+	buf_free(&text);
+	return err;
+}
+
+static bool listed(char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (!strcmp(*list, name))
+			return true;
+	return false;
+}
+
+static int add_preset(struct session *s, const char *name, const struct policy_vars *vars,
+		      struct policy_error *e)
+{
+	int err;
+	if (!strcmp(name, "project")) {
+		char *note = NULL;
+		err = preset_add_project(s->policy, &s->project, vars, &note, e);
+		if (!err)
+			err = add_note(s, note);
+	} else {
+		err = preset_add(s->policy, name, vars, e);
+	}
+	const struct preset_text *t = preset_find(name);
+	if (!err)
+		err = add_source(s, "preset", name, t ? t->text : NULL, t ? strlen(t->text) : 0);
+	return err;
+}
+
+static int add_presets(struct session *s, const struct session_options *o,
+		       const struct policy_vars *vars, struct policy_error *e)
+{
+	int err = 0;
+	for (size_t i = 0; !err && !o->no_default_presets && i < ARRAY_LEN(default_presets); i++)
+		if (!listed(o->no_presets, default_presets[i]))
+			err = add_preset(s, default_presets[i], vars, e);
+	for (char *const *p = o->presets; !err && p && *p; p++)
+		err = add_preset(s, *p, vars, e);
+	return err;
+}
+
+static int add_saved(struct session *s, const struct policy_vars *vars, struct policy_error *e)
+{
+	char *user AUTOFREE = store_user_policy(&s->store);
+	char *project AUTOFREE = store_project_policy(&s->store, &s->project);
+	if (!user || !project)
+		return -ENOMEM;
+	int err = add_file(s, user, RULE_USER, "user", vars, false, e);
+	if (!err)
+		err = add_file(s, project, RULE_PROJECT, "project", vars, false, e);
+	return err;
+}
+
+static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
+{
+	struct policy_vars vars = vars_of(s, o->env);
+	int err = store_protect(&s->store, s->policy);
+	if (!err)
+		err = add_presets(s, o, &vars, e);
+	if (!err && !o->policy_files)
+		err = add_saved(s, &vars, e);
+	for (char *const *f = o->policy_files; !err && f && *f; f++)
+		err = add_file(s, *f, RULE_FILE, "file", &vars, true, e);
+	for (char *const *l = o->rule_lines; !err && l && *l; l++) {
+		err = policyfile_parse_line(s->policy, *l, RULE_LINE, &vars, e);
+		if (!err)
+			err = add_source(s, "command line", *l, NULL, 0);
+	}
+	return err;
+}
+
+static int find_place(struct session *s, const struct session_options *o, struct policy_error *e)
+{
+	s->cwd = realpath(".", NULL);
+	if (!s->cwd)
+		return fail(e, -errno, "the current directory can't be resolved: %s",
+			    strerror(errno));
+	int err = store_open(o->env, &s->store, e);
+	if (err)
+		return err;
+	s->home = s->store.home;
+	const char *homes[] = {s->home, environ_get(o->env, "HOME"), NULL};
+	err = project_find(s->cwd, o->project, homes, &s->project);
+	if (err)
+		return fail(e, err, "the project directory %s: %s",
+			    o->project ? "given by --project" : "can't be found", strerror(-err));
+	if (!o->tmp_shared && (err = environ_tmpdir_make(o->env, &s->tmpdir)))
+		return fail(e, err, "no private temporary directory can be made: %s",
+			    strerror(-err));
+	return 0;
+}
+
+static int make_id(char ret[33])
+{
+	unsigned char bytes[16];
+	if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+		return -EIO;
+	for (size_t i = 0; i < sizeof bytes; i++)
+		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+int session_new(const struct session_options *o, struct session **ret, struct policy_error *e)
+{
+	struct session *s = calloc(1, sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	e->text[0] = '\0';
+	s->audit.fd = -1;
+	s->label = o->label;
+	s->saving = !o->policy_files;
+	s->allow_degraded = o->allow_degraded;
+	int err = make_id(s->run);
+	if (!err)
+		err = loop_new(&s->loop);
+	if (!err)
+		err = policy_new(&s->policy);
+	if (!err)
+		err = find_place(s, o, e);
+	if (!err)
+		err = add_rules(s, o, e);
+	if (!err && (err = audit_open(s->store.state_dir, s->run, s->label, &s->audit)))
+		fail(e, err, "the audit in %s can't be opened: %s", s->store.state_dir,
+		     strerror(-err));
+	if (err) {
+		if (!e->text[0])
+			fail(e, err, "%s", strerror(-err));
+		session_free(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+static void free_list(char **list)
+{
+	for (char **p = list; p && *p; p++)
+		free(*p);
+	free(list);
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	if (s->tmpdir)
+		environ_tmpdir_remove(s->tmpdir);
+	free(s->tmpdir);
+	free(s->cwd);
+	free_list(s->notes);
+	for (size_t i = 0; i < s->sources_len; i++)
+		free(s->sources[i].path);
+	free(s->sources);
+	audit_close(&s->audit);
+	policy_free(s->policy);
+	project_release(&s->project);
+	store_release(&s->store);
+	loop_free(s->loop);
+	free(s);
+}
+
+struct loop *session_loop(struct session *s)
+{
+	return s->loop;
+}
+
+const struct policy *session_policy(const struct session *s)
+{
+	return s->policy;
+}
+
+const struct store *session_store(const struct session *s)
+{
+	return &s->store;
+}
+
+const struct project *session_project(const struct session *s)
+{
+	return &s->project;
+}
+
+char *const *session_notes(const struct session *s)
+{
+	static char *const none[] = {NULL};
+	return s->notes ? s->notes : none;
+}
+
+int session_add_rule(struct session *s, const struct rule *rule)
+{
+	int err = policy_add(s->policy, rule);
+	if (!err)
+		s->policy_version++;
+	return err;
+}
+
+int session_grant(struct session *s, const struct rule *rule)
+{
+	struct rule answer = *rule;
+	answer.source = RULE_ANSWER;
+	return session_add_rule(s, &answer);
+}
+
+size_t session_revoke(struct session *s, const char *path)
+{
+	size_t removed = 0;
+	for (size_t i = 0; i < policy_len(s->policy);) {
+		const struct rule *r = policy_at(s->policy, i);
+		if (r->source != RULE_ANSWER || strcmp(r->path, path) != 0) {
+			i++;
+			continue;
+		}
+		struct rule copy = *r;
+		size_t n = policy_remove(s->policy, &copy);
+		if (!n)
+			i++;
+		removed += n;
+	}
+	if (removed)
+		s->policy_version++;
+	return removed;
+}

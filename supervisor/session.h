@@ -1,0 +1,32 @@
+/*
+ * session: what outlives a run: the policy in effect with its answers, the private temporary
+ * directory, the files that are ours. Made once, used by any number of runs, one at a time.
+ */
+#pragma once
+
+#include "supervisor/audit.h"
+#include "supervisor/engine.h"
+
+struct session {
+	struct loop *loop;
+	struct policy *policy;
+	unsigned policy_version; /* counts changes: a compiled guard is good for one version */
+	struct store store;
+	struct project project;
+	char *home;   /* loan of store's */
+	char *tmpdir; /* owned; NULL: shared */
+	char *cwd;    /* owned */
+	char run[33]; /* hex id of the session's runs */
+	struct audit audit;
+	bool audit_failed; /* said once */
+	bool saving;       /* "always" and "never" are offered */
+	bool allow_degraded;
+	const char *label;
+	char **notes; /* owned, NULL-terminated */
+	size_t notes_len;
+	struct report_source *sources;
+	size_t sources_len;
+};
+
+/* Add a rule and count the change. */
+int session_add_rule(struct session *s, const struct rule *rule);
