@@ -120,9 +120,10 @@ int access_parse(const char *text, size_t n, uint32_t *ret_mask, size_t *ret_at)
 }
 
 /*
- * Facts of the open family, from what the kernel itself asks of a Landlock domain: O_PATH and access
- * mode 3 (ioctls only) need nothing; O_TRUNC counts on regular files alone; a directory, however
- * it is opened, is listed; O_TMPFILE names a directory and makes a file without a name in it.
+ * Facts of the open family, from what the kernel itself asks of a Landlock domain: O_PATH and
+ * access mode 3 (ioctls only) need nothing; O_TRUNC counts on regular files alone; a directory,
+ * however it is opened, is listed; O_TMPFILE names a directory and makes a file without a name in
+ * it.
  */
 static uint32_t open_mode_access(uint64_t flags)
 {

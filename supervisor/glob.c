@@ -15,7 +15,7 @@ struct part {
 
 struct glob {
 	char *text;
-	size_t len; /* number of parts */
+	size_t len;	 /* number of parts */
 	uint64_t needed; /* bits of the components that every match has */
 	struct part part[GLOB_PARTS_MAX];
 };

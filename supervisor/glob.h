@@ -7,7 +7,7 @@
  *   \c   the byte c itself
  *
  * A tree glob covers what its pattern names and everything below that. So a last "**" of a tree
- * glob says no more than "*", and counts as that: "/p/**" then covers one component below /p,
+ * glob says no more than "*", and counts as that: below /p it then covers one component,
  * and a rule on /p/a/b stays the deeper one.
  */
 #pragma once

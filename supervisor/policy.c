@@ -11,8 +11,8 @@
 
 struct entry {
 	struct rule rule;
-	struct glob *glob; /* owned; NULL for literal rules */
-	uint64_t hash;     /* of a literal path */
+	struct glob *glob;  /* owned; NULL for literal rules */
+	uint64_t hash;	    /* of a literal path */
 	struct entry *next; /* in the same bucket */
 };
 
@@ -270,9 +270,9 @@ const struct rule *policy_at(const struct policy *p, size_t i)
 /* ---- the decision ---- */
 
 struct probe {
-	uint32_t mask;     /* rules about any of these accesses */
-	bool sensitive;    /* look among the sensitive marks instead of the rules */
-	bool inherited;    /* as a child of the path sees it: exact rules do not count */
+	uint32_t mask;	/* rules about any of these accesses */
+	bool sensitive; /* look among the sensitive marks instead of the rules */
+	bool inherited; /* as a child of the path sees it: exact rules do not count */
 	const struct entry *best, *forbid;
 	int best_depth;
 };

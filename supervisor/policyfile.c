@@ -17,7 +17,7 @@
 /* ---- symlinks ---- */
 
 struct walk {
-	struct buf out;  /* what is resolved; no trailing slash */
+	struct buf out;	 /* what is resolved; no trailing slash */
 	struct buf rest; /* what is not yet */
 	unsigned links;
 	bool missing; /* the last component was not there: take the rest as it is written */
@@ -74,7 +74,8 @@ static int enter(struct walk *w, const char *name, size_t n)
 		return -EOPNOTSUPP;
 	struct stat st;
 	if (lstat(w->out.data, &st) < 0) {
-		/* What can't be looked at from here can't be resolved by anybody below us either. */
+		/* What can't be looked at from here can't be resolved by anybody below us either.
+		 */
 		w->missing = true;
 		return errno == ENAMETOOLONG ? -ENAMETOOLONG : 0;
 	}
@@ -207,7 +208,8 @@ static int expand_base(struct reader *rd, unsigned col, const char **text, const
 		if (!rd->vars->project)
 			return missing(rd, col,
 				       "expected an absolute path: there is no project here that "
-				       "a relative one could start from", "", 0);
+				       "a relative one could start from",
+				       "", 0);
 		*ret = rd->vars->project;
 		return 0;
 	}
@@ -244,14 +246,14 @@ static int canonical_fault(struct reader *rd, unsigned col, int r)
 }
 
 /* The absolute glob text: literal directories resolved, the rest as written. */
-static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_glob,
-		   char **ret)
+static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_glob, char **ret)
 {
 	size_t n = strlen(text);
 	size_t wild = glob_first_wild(text, n);
 	struct buf literal = {0}, out = {0};
 	add_unescaped(&literal, text, wild);
-	char *real AUTOFREE = NULL;
+	char *real AUTOFREE
+	= NULL;
 	int r = buf_error(&literal);
 	if (r == 0)
 		r = canonical_fault(rd, col, policyfile_canonical(buf_str(&literal), &real));
@@ -288,7 +290,8 @@ static int resolve_word(struct reader *rd, const struct policyscan_word *w, bool
 	if (r == 0)
 		r = resolve(rd, w->col, buf_str(&full), &glob, &rule->path);
 	buf_free(&full);
-	rule->kind = glob ? (exact ? RULE_GLOB_EXACT : RULE_GLOB) : (exact ? RULE_EXACT : RULE_TREE);
+	rule->kind =
+		glob ? (exact ? RULE_GLOB_EXACT : RULE_GLOB) : (exact ? RULE_EXACT : RULE_TREE);
 	return r;
 }
 
@@ -311,8 +314,10 @@ static int add_rule(struct reader *rd, const struct policyscan_line *l)
 	int r = resolve_word(rd, w, l->exact, &rule);
 	if (r != 0)
 		return r == LEFT_OUT ? 0 : r;
-	char *path AUTOFREE = rule.path;
-	char *raw AUTOFREE = strndup(w->raw, w->raw_len);
+	char *path AUTOFREE
+	= rule.path;
+	char *raw AUTOFREE
+	= strndup(w->raw, w->raw_len);
 	if (!raw)
 		return -ENOMEM;
 	rule.given = strcmp(raw, path) != 0 ? raw : NULL;
@@ -404,9 +409,8 @@ int policyfile_parse(struct policy *p, const char *name, const char *text, size_
 
 int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error)
 {
-	struct reader rd = {.where = {.name = name, .line = 1},
-			    .source = RULE_USER,
-			    .error = ret_error};
+	struct reader rd = {
+		.where = {.name = name, .line = 1}, .source = RULE_USER, .error = ret_error};
 	ret_error->text[0] = '\0';
 	return say_memory(ret_error, add_text(&rd, text, n));
 }
@@ -453,9 +457,11 @@ static int read_all(int fd, struct buf *out)
 int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 		    struct policy_error *ret_error)
 {
-	/* O_NONBLOCK: a FIFO in the file's place must not hold us. */
-	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (nofollow ? O_NOFOLLOW : 0);
-	int fd AUTOCLOSE = open(file, flags);
+	/* Our own file: O_NONBLOCK, a FIFO in its place must not hold us. One that the user names
+	 * may be a pipe, as in --policy <(...), and is waited for. */
+	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (nofollow ? O_NOFOLLOW | O_NONBLOCK : 0);
+	int fd AUTOCLOSE
+	= open(file, flags);
 	if (fd < 0 && errno == ELOOP && nofollow)
 		return file_fault(ret_error, file, "expected a file, not a symlink"), -ELOOP;
 	if (fd < 0)
@@ -463,7 +469,7 @@ int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return file_errno(ret_error, file, errno);
-	if (!S_ISREG(st.st_mode))
+	if (nofollow ? !S_ISREG(st.st_mode) : S_ISDIR(st.st_mode))
 		return file_fault(ret_error, file, "expected a regular file");
 	ret->max = POLICYFILE_SIZE_MAX;
 	int r = read_all(fd, ret);

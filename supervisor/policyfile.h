@@ -48,8 +48,9 @@ int policyfile_parse_line(struct policy *p, const char *line, enum rule_source s
 /* Only the syntax, without variables and files. 0, -EINVAL with *ret_error, -ENOMEM. */
 int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error);
 /*
- * Read a whole regular file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: the last component
- * must be no symlink. Owned text. 0 or -errno with *ret_error.
+ * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular file
+ * and no symlink; else it may be a pipe, and reading may block. The caller frees *ret always.
+ * 0 or -errno with *ret_error.
  */
 int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 		    struct policy_error *ret_error);

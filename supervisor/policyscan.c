@@ -102,8 +102,9 @@ static int scan_escape(struct scan *s, struct buf *out)
 	if (name)
 		c = bytes[name - names];
 	else if (isalnum((unsigned char)c))
-		return fault_at(s, s->pos - 1, "expected \\n, \\t, \\r, \\e, \\xNN or a "
-					       "punctuation character after the backslash");
+		return fault_at(s, s->pos - 1,
+				"expected \\n, \\t, \\r, \\e, \\xNN or a "
+				"punctuation character after the backslash");
 	else if (is_control(c))
 		return fault_at(s, s->pos, "control characters are written \\xNN");
 	add_literal(out, c);
@@ -242,8 +243,8 @@ static int take_access(struct scan *s, struct policyscan_line *l)
 		return 0;
 	size_t n = strcspn(w->text + at, ",");
 	return policyscan_fault(s->error, s->where, w->col + (unsigned)at,
-				"expected an access such as r, rw or read,list, not '%.*s'",
-				(int)n, w->text + at);
+				"expected an access such as r, rw or read,list, not '%.*s'", (int)n,
+				w->text + at);
 }
 
 static int parse_rule(struct scan *s, struct policyscan_line *l)

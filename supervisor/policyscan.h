@@ -5,7 +5,8 @@
  *   use PRESET...
  *   sensitive [ACCESS] PATH [exact]                 (where allowed)
  *
- * Words are separated by blanks; a # at the start of a word begins a comment. "..." keeps blanks and makes
+ * Words are separated by blanks; a # at the start of a word begins a comment. "..." keeps blanks
+ * and makes
  * * and ? plain; \ makes the next character plain; \n \t \r \e and \xNN are bytes.
  */
 #pragma once
@@ -15,12 +16,12 @@
 #define POLICYSCAN_WORDS_MAX 32
 
 struct policyscan_word {
-	unsigned col;    /* from 1, in bytes */
+	unsigned col;	 /* from 1, in bytes */
 	const char *raw; /* a loan of the line */
 	size_t raw_len;
-	char *text;      /* owned; quotes gone; literal * ? and \ have a \ before them, and so has a
-	                  * literal ~ or $ at the start */
-	bool quoted;     /* some quote or backslash was there: no keyword */
+	char *text;  /* owned; quotes gone; literal * ? and \ have a \ before them, and so has a
+		      * literal ~ or $ at the start */
+	bool quoted; /* some quote or backslash was there: no keyword */
 };
 
 enum policyscan_kind { POLICYSCAN_BLANK, POLICYSCAN_RULE, POLICYSCAN_SENSITIVE, POLICYSCAN_USE };
@@ -32,7 +33,7 @@ struct policyscan_line {
 	bool exact;
 	struct policyscan_word word[POLICYSCAN_WORDS_MAX]; /* owned */
 	size_t words;
-	size_t path;  /* of a rule: the index of the path's word; of use: the first name's */
+	size_t path; /* of a rule: the index of the path's word; of use: the first name's */
 };
 
 /* Where a fault is said to be. */

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "supervisor/policyfile.h"
+#include "supervisor/project.h"
 
 struct preset_text {
 	const char *name;
@@ -17,3 +18,12 @@ const struct preset_text *preset_find(const char *name);
 /* The rules of one preset. -ENOENT: no such preset (error text lists the names). */
 int preset_add(struct policy *p, const char *name, const struct policy_vars *vars,
 	       struct policy_error *ret_error);
+/*
+ * The project preset: `allow rwx .`, the git directory of a worktree or submodule that lies outside of it,
+ * and for each git directory that exists now: hooks, config and what the config names as hooks or
+ * includes, `ask w` and sensitive. Opens nothing where the project is too wide. *ret_note: an
+ * owned sentence for the user, or NULL. 0 or -errno with *ret_error.
+ */
+int preset_add_project(struct policy *p, const struct project *project,
+		       const struct policy_vars *vars, char **ret_note,
+		       struct policy_error *ret_error);

@@ -1,0 +1,340 @@
+/*
+ * How a saved policy is changed: read under a lock, whole new text beside it, renamed over it. A
+ * reader sees the old text or the new one; a full disk leaves the old one.
+ */
+#include "supervisor/escape.h"
+#include "supervisor/policyscan.h"
+#include "supervisor/store.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+struct edit {
+	const char *file;
+	char *dir;	  /* owned */
+	const char *name; /* in file */
+	int dirfd, lock;
+	struct buf text; /* as it stands */
+	struct policy_error *error;
+};
+
+static int fault(struct edit *e, const char *what)
+{
+	struct buf text = {0};
+	escape_add_str(&text, e->file);
+	buf_addf(&text, ": %s", what);
+	snprintf(e->error->text, sizeof(e->error->text), "%s", buf_str(&text));
+	buf_free(&text);
+	return -EINVAL;
+}
+
+static int fault_errno(struct edit *e, int number)
+{
+	fault(e, strerror(number));
+	return -number;
+}
+
+static void edit_end(struct edit *e)
+{
+	if (e->lock >= 0)
+		close(e->lock);
+	if (e->dirfd >= 0)
+		close(e->dirfd);
+	free(e->dir);
+	buf_free(&e->text);
+}
+
+static int open_dir(struct edit *e)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	e->dirfd = open(e->dir, flags);
+	if (e->dirfd < 0 && errno == ENOENT && mkdir(e->dir, 0700) == 0)
+		e->dirfd = open(e->dir, flags);
+	if (e->dirfd < 0)
+		return fault_errno(e, errno);
+	struct stat st;
+	if (fstat(e->dirfd, &st) < 0)
+		return fault_errno(e, errno);
+	return st.st_uid == geteuid() ? 0 : fault(e, "its directory belongs to another user");
+}
+
+static int take_lock(struct edit *e)
+{
+	e->lock = openat(e->dirfd, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (e->lock < 0)
+		return fault_errno(e, errno);
+	while (flock(e->lock, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return fault_errno(e, errno);
+	return 0;
+}
+
+/* Locks, reads and checks. To be ended with edit_end(), also after an error. */
+static int edit_begin(struct edit *e, const char *file, struct policy_error *error)
+{
+	*e = (struct edit){.file = file, .dirfd = -1, .lock = -1, .error = error};
+	error->text[0] = '\0';
+	const char *slash = strrchr(file, '/');
+	if (file[0] != '/')
+		return fault(e, "expected an absolute path");
+	e->name = slash + 1;
+	e->dir = strndup(file, slash == file ? 1 : (size_t)(slash - file));
+	int r = e->dir ? open_dir(e) : -ENOMEM;
+	if (r == 0)
+		r = take_lock(e);
+	if (r == 0)
+		r = policyfile_read(file, true, &e->text, error);
+	if (r == -ENOENT)
+		r = 0;
+	return r < 0 ? r : policyfile_check(file, buf_str(&e->text), e->text.len, error);
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		ssize_t written = write(fd, bytes, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		n -= (size_t)written;
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int write_new(int dirfd, const char *name, const struct buf *text)
+{
+	int fd AUTOCLOSE
+	= openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	return write_all(fd, buf_str(text), text->len);
+}
+
+static int edit_commit(struct edit *e, const struct buf *text)
+{
+	if (text->len > POLICYFILE_SIZE_MAX)
+		return fault(e, "it would grow beyond 1 MiB");
+	char temporary[64];
+	snprintf(temporary, sizeof(temporary), ".new.%d", (int)getpid());
+	unlinkat(e->dirfd, temporary,
+		 0); /* of a crashed process that had our pid; we hold the lock */
+	int r = write_new(e->dirfd, temporary, text);
+	if (r == 0 && renameat(e->dirfd, temporary, e->dirfd, e->name) < 0)
+		r = -errno;
+	if (r < 0) {
+		unlinkat(e->dirfd, temporary, 0);
+		return fault_errno(e, -r);
+	}
+	fsync(e->dirfd); /* the rename is done either way */
+	return 0;
+}
+
+/* ---- lines ---- */
+
+struct lines {
+	const char *at, *end;
+	unsigned number;
+};
+
+static bool next_line(struct lines *l, const char **ret, size_t *ret_n)
+{
+	if (l->at >= l->end)
+		return false;
+	const char *newline = memchr(l->at, '\n', (size_t)(l->end - l->at));
+	const char *stop = newline ? newline : l->end;
+	*ret = l->at;
+	*ret_n = (size_t)(stop - l->at);
+	l->at = stop + 1;
+	l->number++;
+	return true;
+}
+
+static bool has_line(const struct buf *text, const struct buf *rule)
+{
+	struct lines l = {.at = buf_str(text), .end = buf_str(text) + text->len};
+	const char *line;
+	size_t n;
+	while (next_line(&l, &line, &n)) {
+		if (n < rule->len || memcmp(line, rule->data, rule->len) != 0)
+			continue;
+		size_t blank = rule->len;
+		while (blank < n && (line[blank] == ' ' || line[blank] == '\t'))
+			blank++;
+		if (blank == n || (blank > rule->len && line[blank] == '#'))
+			return true;
+	}
+	return false;
+}
+
+/* The text with the rule's line at its end; unchanged where it says so already. */
+static int add_line(struct edit *e, struct buf *text, const struct rule *rule, const char *comment)
+{
+	struct buf line = {0};
+	policy_format_rule(&line, rule);
+	int r = buf_error(&line);
+	if (r == 0 && !has_line(text, &line)) {
+		if (text->len && text->data[text->len - 1] != '\n')
+			buf_add_char(text, '\n');
+		buf_add(text, line.data, line.len);
+		if (comment) {
+			buf_add_str(text, "  # ");
+			escape_add_str(text, comment);
+		}
+		buf_add_char(text, '\n');
+		r = buf_error(text);
+	}
+	buf_free(&line);
+	/* What was written must read back: a comment, too, could be too long for a line. */
+	if (r == 0)
+		r = policyfile_check(e->file, buf_str(text), text->len, e->error);
+	return r;
+}
+
+static int commit_if_changed(struct edit *e, const struct buf *text)
+{
+	if (text->len == e->text.len && memcmp(buf_str(text), buf_str(&e->text), text->len) == 0)
+		return 0;
+	return edit_commit(e, text);
+}
+
+int store_append_rule(const char *file, const struct rule *rule, const char *comment,
+		      struct policy_error *ret_error)
+{
+	struct edit e;
+	struct buf text = {0};
+	int r = edit_begin(&e, file, ret_error);
+	if (r == 0) {
+		buf_add(&text, buf_str(&e.text), e.text.len);
+		r = add_line(&e, &text, rule, comment);
+	}
+	if (r == 0)
+		r = commit_if_changed(&e, &text);
+	buf_free(&text);
+	edit_end(&e);
+	return r;
+}
+
+/* What becomes of a line's rule: its accesses afterwards; 0 removes the line. */
+struct change {
+	const char *path;
+	uint32_t access;
+	const struct rule
+		*instead; /* put: rules of the same kind and another effect; NULL: forget */
+};
+
+static uint32_t remaining(const struct change *c, const struct rule *old)
+{
+	bool same_path = strcmp(old->path, c->path) == 0 ||
+			 (!c->instead && old->given && strcmp(old->given, c->path) == 0);
+	if (old->source == RULE_PRESET || !same_path || !(old->access & c->access))
+		return old->access;
+	if (!c->instead)
+		return 0;
+	if (old->kind != c->instead->kind || old->effect == c->instead->effect)
+		return old->access;
+	return old->access & ~c->access;
+}
+
+static const struct rule *rule_of_line(const struct policy *p, unsigned line)
+{
+	for (size_t i = 0; i < policy_len(p); i++)
+		if (policy_at(p, i)->source == RULE_USER && policy_at(p, i)->line == line)
+			return policy_at(p, i);
+	return NULL;
+}
+
+static void add_narrowed(struct buf *out, const struct rule *old, uint32_t access)
+{
+	struct rule narrowed = *old;
+	narrowed.access = access;
+	policy_format_rule(out, &narrowed);
+}
+
+static void rewrite(const struct edit *e, const struct policy *rules, const struct change *c,
+		    struct buf *out, size_t *ret_changed)
+{
+	struct lines l = {.at = buf_str(&e->text), .end = buf_str(&e->text) + e->text.len};
+	const char *line;
+	size_t n;
+	*ret_changed = 0;
+	while (next_line(&l, &line, &n)) {
+		const struct rule *old = rule_of_line(rules, l.number);
+		uint32_t access = old ? remaining(c, old) : 0;
+		if (!old || access == old->access) {
+			buf_add(out, line, n);
+			buf_add_char(out, '\n');
+			continue;
+		}
+		++*ret_changed;
+		if (!access)
+			continue;
+		add_narrowed(out, old, access);
+		buf_add_char(out, '\n');
+	}
+}
+
+static int change_lines(struct edit *e, const struct change *c, const struct policy_vars *vars,
+			struct buf *out, size_t *ret_changed)
+{
+	struct policy *rules;
+	int r = policy_new(&rules);
+	if (r < 0)
+		return r;
+	r = policyfile_parse(rules, e->file, buf_str(&e->text), e->text.len, RULE_USER, vars,
+			     e->error);
+	if (r == 0) {
+		rewrite(e, rules, c, out, ret_changed);
+		r = buf_error(out);
+	}
+	policy_free(rules);
+	return r;
+}
+
+int store_put_rule(const char *file, const struct rule *rule, const char *comment,
+		   const struct policy_vars *vars, size_t *ret_changed,
+		   struct policy_error *ret_error)
+{
+	struct change c = {.path = rule->path, .access = rule->access, .instead = rule};
+	struct edit e;
+	struct buf text = {0};
+	size_t changed = 0;
+	int r = edit_begin(&e, file, ret_error);
+	if (r == 0)
+		r = change_lines(&e, &c, vars, &text, &changed);
+	if (r == 0)
+		r = add_line(&e, &text, rule, comment);
+	if (r == 0)
+		r = commit_if_changed(&e, &text);
+	if (r == 0 && ret_changed)
+		*ret_changed = changed;
+	buf_free(&text);
+	edit_end(&e);
+	return r;
+}
+
+int store_forget(const char *file, const char *path, uint32_t access,
+		 const struct policy_vars *vars, size_t *ret_removed,
+		 struct policy_error *ret_error)
+{
+	struct change c = {.path = path, .access = access};
+	struct edit e;
+	struct buf text = {0};
+	size_t removed = 0;
+	int r = edit_begin(&e, file, ret_error);
+	if (r == 0)
+		r = change_lines(&e, &c, vars, &text, &removed);
+	if (r == 0 && removed)
+		r = edit_commit(&e, &text);
+	if (r == 0)
+		*ret_removed = removed;
+	buf_free(&text);
+	edit_end(&e);
+	return r;
+}
