@@ -409,6 +409,12 @@ static int spawn(struct run *r)
 	return err ? refuse_to_run(r, err, "the door: %s", strerror(-err)) : 0;
 }
 
+/* Nobody is there to answer any more; the kernel's SIGHUP reaches us by itself and is passed on. */
+static void terminal_gone(void *arg)
+{
+	refusal_give_up(arg);
+}
+
 static int supervise(struct run *r)
 {
 	r->main = 0;
@@ -416,7 +422,8 @@ static int supervise(struct run *r)
 	r->rerun_useful = false;
 	int err = build_wall(r);
 	if (!err && r->command->own_terminal) {
-		err = pty_open(r->loop, NULL, &r->pty);
+		const struct pty_hooks hooks = {.arg = r, .hangup = terminal_gone};
+		err = pty_open(r->loop, &hooks, &r->pty);
 		if (err)
 			refuse_to_run(r, err, "the terminal: %s", strerror(-err));
 	}

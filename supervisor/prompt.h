@@ -1,8 +1,9 @@
 /*
- * prompt: the question on a terminal: keys and paint. A front of the ask queue.
+ * prompt: the question on a terminal. A front of the ask queue.
  *
- * Works on the real terminal: through a pty (supervisor/pty.h) where there is one, else on /dev/tty itself
- * (opened for the question, put into non-canonical mode, put back).
+ * Works on the real terminal: through a pty (supervisor/pty.h) where there is one, else on /dev/tty
+ * itself (opened for the question, put into non-canonical mode, put back). What it looks like is
+ * supervisor/prompt_paint.h; its keys are supervisor/prompt_keys.def. Pasted text answers nothing.
  */
 #pragma once
 
@@ -12,17 +13,19 @@
 struct prompt;
 
 struct prompt_options {
-	const char *home;   /* shown as ~ */
+	const char *home; /* shown as ~; a loan until prompt_free() */
 	bool color;
+	bool dumb; /* TERM=dumb: nothing is painted over, no escape sequences */
 	/* Ctrl-C: after the "no", tell the command (NULL: pty_interrupt where there is a pty) */
 	void (*interrupt)(void *arg);
 	void *arg;
 };
 
-/* p may be NULL (no inner terminal): /dev/tty is opened by itself. -ENXIO: no terminal. */
+/*
+ * p may be NULL (no inner terminal): /dev/tty is opened by itself. -ENXIO: no terminal. All of l,
+ * a and p must outlive it.
+ */
 int prompt_new(struct loop *l, struct ask *a, struct pty *p, const struct prompt_options *o,
 	       struct prompt **ret);
+/* Open questions stay in the queue. */
 void prompt_free(struct prompt *p);
-/* Paint one question into a buffer (80 columns or `width`), as the terminal would show it: for tests and docs. */
-void prompt_paint(struct buf *out, const struct question *q, const struct prompt_options *o,
-		  size_t width, size_t more);

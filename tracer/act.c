@@ -1,6 +1,7 @@
 #include "tracer/act.h"
 
 #include "tracer/grant.h"
+#include "tracer/jobs.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
 #include "tracer/stop.h"
@@ -382,7 +383,9 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 	case TRACEE_ACT_RESUME:
 		if (stop.kind == STOP_TRAP)
 			note_continued(tr, t);
-		act_resume(t, stop.kind == STOP_SIGNAL ? stop.value : 0);
+		act_resume(t, stop.kind == STOP_SIGNAL
+				      ? jobs_signal(tr->terminal_session, t->tgid, stop.value)
+				      : 0);
 		return 0;
 	case TRACEE_ACT_SECCOMP:
 		return on_seccomp(tr, t);

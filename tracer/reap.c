@@ -2,6 +2,7 @@
 
 #include "tracer/util.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -99,12 +100,30 @@ static bool is_ours(pid_t tid)
 	return reap_kin(tid, &tgid, &parent, &tracer) == 0 && tracer == gettid();
 }
 
-int reap_exists(pid_t tid)
+bool reap_exists(pid_t tid)
 {
 	siginfo_t info;
 
 	return waitid(P_PID, (id_t)tid, &info,
 		      WAIT_FLAGS | WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool reap_strays(void)
+{
+	siginfo_t info;
+	struct dirent *entry;
+	bool found = false;
+
+	if (waitid(P_ALL, 0, &info, WAIT_FLAGS | WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0)
+		return false;
+	/* Somebody's child is there: only /proc tells whether it is a tracee. */
+	DIR *proc = opendir("/proc");
+	while (proc && !found && (entry = readdir(proc)))
+		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+			is_ours((pid_t)strtol(entry->d_name, NULL, 10));
+	if (proc)
+		closedir(proc);
+	return found;
 }
 
 /* Who stands first? 0: nobody. */

@@ -35,5 +35,10 @@ void reap_free(struct reap_queue *q);
 
 /* From /proc/TID/status. 0, or -ESRCH. */
 int reap_kin(pid_t tid, pid_t *ret_tgid, pid_t *ret_parent, pid_t *ret_tracer);
+/*
+ * With an empty table: is there a tracee all the same? One whose creator was killed between making
+ * it and announcing it is on its way to its first stop.
+ */
+bool reap_strays(void);
 /* Is there a thread `tid` that we could wait for? Takes no status. */
-int reap_exists(pid_t tid);
+bool reap_exists(pid_t tid);

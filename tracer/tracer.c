@@ -34,7 +34,7 @@ int tracer_next(struct tracer *tr, struct tracer_event *ret)
 {
 	call_release(&tr->noticed);
 	for (unsigned n = 0; tr->out_len == 0; n++) {
-		if (tr->table.len == 0)
+		if (tr->table.len == 0 && !reap_strays())
 			return -ECHILD;
 		if (n == STOPS_AT_ONCE) {
 			door_ring(tr->door);
@@ -95,7 +95,7 @@ static void drop_vanished(struct tracee *t, void *arg)
 
 static void end_all(struct tracer *tr)
 {
-	while (tr->table.len > 0) {
+	while (tr->table.len > 0 || reap_strays()) {
 		tracer_kill_all(tr);
 		int r = advance(tr);
 		tr->out_len = 0;
@@ -144,6 +144,8 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	}
 	tracee_to(t, TRACEE_RUN);
 	tr->newborns[tr->newborns_len++] = (struct act_newborn){child.pid, child.report};
+	if (s->ctty >= 0)
+		tr->terminal_session = child.pid;
 	*ret_pid = child.pid;
 	return 0;
 }

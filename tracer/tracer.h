@@ -82,7 +82,11 @@ struct tracer_spawn {
 	char *const *argv;
 	char *const *envp;
 	int stdio[3]; /* descriptors to become 0, 1, 2; -1 keeps the caller's */
-	int ctty; /* a terminal that becomes the child's controlling one (setsid first); -1: none */
+	/*
+	 * A terminal that becomes the child's controlling one (setsid first); -1: none. Terminal stops then
+	 * work as under a shell, although the kernel counts the command's group as orphaned.
+	 */
+	int ctty;
 	bool new_session; /* setsid, without a terminal */
 	/* Descriptors that stay open in the command beside 0-2: from[i] becomes to[i] (>= 3). */
 	const int *keep_from;

@@ -1,6 +1,7 @@
 #include "tests/live/tracer_help.h"
 
 #include <limits.h>
+#include <sys/resource.h>
 
 static char *fixture(const char *name)
 {
@@ -118,23 +119,60 @@ static const char *granted(void)
 	return NULL;
 }
 
-/* No signal can interrupt a granted open, and none is lost. */
-static const char *granted_under_timer(void)
+/* No signal can interrupt a granted open, and none is lost; nor can job control. */
+static const char *granted_under_signals(void)
+{
+	static const struct {
+		const char *mode, *count, *want;
+	} rows[] = {
+		{"timer", "5000", "eintr 0 failed 0 alarms many blocked 0\n"},
+		{"queue", "5000", "failed 0 got 2000 in order 2000\n"},
+		{"stops", "500", "failed 0\n"},
+	};
+
+	if (write_file("secret", "the content") < 0)
+		return "write";
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		int fd AUTOCLOSE = open("secret", O_RDONLY | O_CLOEXEC);
+		struct told told = {.grant = fd};
+		struct run run;
+		const char *wrong = run_opener(rows[i].mode, "secret", rows[i].count, &told, &run);
+		if (wrong)
+			return wrong;
+		if (strcmp(buf_str(&run.out), rows[i].want) != 0)
+			return failf("%s printed %s", rows[i].mode, buf_str(&run.out));
+		uint64_t handed = tracer_counts(run.tracer).handed;
+		if (handed != (uint64_t)atoi(rows[i].count))
+			return failf("%s: handed %llu", rows[i].mode, (unsigned long long)handed);
+		run_end(&run);
+	}
+	return NULL;
+}
+
+/* A full descriptor table is the tracee's own error. */
+static void limit_files(struct run *run, const struct tracer_event *e)
+{
+	struct rlimit none = {3, 3};
+
+	if (e->kind == TRACER_REFUSED)
+		prlimit(e->pid, RLIMIT_NOFILE, &none, NULL);
+	on_refused(run, e);
+}
+
+static const char *granted_to_a_full_table(void)
 {
 	if (write_file("secret", "the content") < 0)
 		return "write";
 	int fd AUTOCLOSE = open("secret", O_RDONLY | O_CLOEXEC);
+	int wall AUTOCLOSE = wall_new();
 	struct told told = {.grant = fd};
-	struct run run;
-	const char *wrong = run_opener("timer", "secret", "5000", &told, &run);
-	if (wrong)
-		return wrong;
-	if (strcmp(buf_str(&run.out), "eintr 0 failed 0 alarms many blocked 0\n") != 0)
-		return failf("printed %s", buf_str(&run.out));
-	if (tracer_counts(run.tracer).handed != 5000)
-		return failf("handed %llu", (unsigned long long)tracer_counts(run.tracer).handed);
+	struct run run = {.on_event = limit_files, .arg = &told};
+	char *argv[] = {fixture("opener"), "read", "secret", NULL};
+	const char *wrong = run_command(&run, wall, argv);
+	if (!wrong && strcmp(buf_str(&run.out), "errno 24\n") != 0)
+		wrong = failf("printed %s", buf_str(&run.out));
 	run_end(&run);
-	return NULL;
+	return wrong;
 }
 
 Test(tracer_open, denied)
@@ -147,7 +185,12 @@ Test(tracer_open, granted)
 	case_both(granted);
 }
 
-Test(tracer_open, granted_under_timer)
+Test(tracer_open, granted_under_signals)
 {
-	case_both(granted_under_timer);
+	case_both(granted_under_signals);
+}
+
+Test(tracer_open, granted_to_a_full_table)
+{
+	case_both(granted_to_a_full_table);
 }

@@ -181,6 +181,106 @@ static const char *call_runs_again(void)
 	return wrong;
 }
 
+/* ---- what was changed, and what may not run ---- */
+
+static void note_change(struct run *run, const struct tracer_event *e)
+{
+	struct buf *seen = run->arg;
+
+	if (e->kind != TRACER_CHANGED && e->kind != TRACER_REFUSED)
+		return;
+	if (e->kind == TRACER_CHANGED && e->call->path[0].given && e->call->path[0].given[0] != '/')
+		buf_addf(seen, "%s %s\n", e->call->ent->name, e->call->path[0].given);
+	tracer_deny(run->tracer, e->who);
+}
+
+static const char *changes_are_seen(void)
+{
+	struct tracer_options options = {.see_changes = true};
+	struct buf seen = {0};
+	struct run run = {.on_event = note_change, .arg = &seen};
+	int wall AUTOCLOSE = wall_new();
+	char *argv[] = {"/bin/sh", "-c",
+			"mkdir d; cat f; echo x > d/f; mv d/f d/g; rm d/g; rmdir d", NULL};
+	/* f is read only: no change. mkdir and its like use whichever call the C library has. */
+	static const char *const want[] = {"mkdir", "open", "rename", "unlink", "rmdir"};
+
+	if (write_file("f", "") < 0 || tracer_new(&options, &run.tracer) < 0)
+		return "set up";
+	wall_allow(wall, ".", WALL_RIGHTS);
+	const char *wrong = run_command(&run, wall, argv);
+	if (wrong)
+		return wrong;
+	const char *at = buf_str(&seen);
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		const char *line =
+			strstr(at, i == 4 && !strstr(at, "rmdir") ? "unlinkat d" : want[i]);
+		if (!line)
+			return failf("no %s in %s", want[i], buf_str(&seen));
+		at = line;
+	}
+	if (strstr(buf_str(&seen), " f\n"))
+		return failf("a read in %s", buf_str(&seen));
+	buf_free(&seen);
+	run_end(&run);
+	return NULL;
+}
+
+/* The command itself may not run: its execve is refused, and the spawn has failed. */
+static void note_exec(struct run *run, const struct tracer_event *e)
+{
+	if (e->kind == TRACER_SPAWN_FAILED)
+		*(int *)run->arg = e->error;
+	if (e->kind != TRACER_REFUSED)
+		return;
+	if (strcmp(e->call->ent->name, "execve") != 0 || e->pid != run->pid)
+		*(int *)run->arg = 1;
+	tracer_deny(run->tracer, e->who);
+}
+
+static const char *exec_is_refused(void)
+{
+	int error = 0;
+	struct run run = {.on_event = note_exec, .arg = &error};
+	int wall AUTOCLOSE = wall_new();
+	char *argv[] = {"./program", NULL};
+
+	if (write_file("program", "#!/bin/sh\n") < 0 || chmod("program", 0755) < 0)
+		return "set up";
+	const char *wrong = run_command(&run, wall, argv);
+	if (!wrong && (error != -EACCES || run.seen[TRACER_REFUSED] != 1 || run.status != 127 << 8))
+		wrong = failf("error %d refused %u status %x", error, run.seen[TRACER_REFUSED],
+			      run.status);
+	run_end(&run);
+	return wrong;
+}
+
+/* Whatever they are doing, tracer_free() ends them all. */
+static void leave_soon(struct run *run, const struct tracer_event *e)
+{
+	if (e->kind == TRACER_REFUSED) /* the loader's, or a held one that stays so */
+		return;
+	run->stop = run->seen[TRACER_FORKED] > 30;
+}
+
+static const char *freed_in_a_storm(void)
+{
+	char *rows[][3] = {{"storm", "300"}, {"vfork", "300"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct run run = {.on_event = leave_soon};
+		int wall AUTOCLOSE = wall_new();
+		char *argv[] = {procs_path, rows[i][0], rows[i][1], NULL};
+		run_command(&run, wall, argv);
+		if (!run.stop)
+			return "it was over before";
+		run_end(&run);
+		if (waitpid(-1, NULL, __WALL | WNOHANG) != -1 || errno != ECHILD)
+			return "children are left";
+	}
+	return NULL;
+}
+
 /* ---- job control ---- */
 
 static void continue_it(struct run *run, const struct tracer_event *e)
@@ -411,4 +511,19 @@ Test(tracer_procs, foreign_children)
 Test(tracer_procs, supervisor_is_killed)
 {
 	case_both(supervisor_is_killed);
+}
+
+Test(tracer_procs, changes_are_seen)
+{
+	case_both(changes_are_seen);
+}
+
+Test(tracer_procs, exec_is_refused)
+{
+	case_both(exec_is_refused);
+}
+
+Test(tracer_procs, freed_in_a_storm)
+{
+	case_both(freed_in_a_storm);
 }

@@ -1,6 +1,6 @@
 #include "supervisor/plan.h"
 
-#include "supervisor/guard.h"
+#include "supervisor/breadth.h"
 #include "supervisor/policyfile.h"
 #include "supervisor/surplus.h"
 #include "tracer/util.h"
@@ -524,7 +524,7 @@ Test(plan, suggestions_cover)
 					    .origin = (char *)"test"};
 			cr_assert_eq(policy_add(p, &rule), 0);
 			cr_expect(r.item[i].paths == 1 ||
-					  !guard_is_wide(rule.path, strlen(rule.path), "/home/u"),
+					  !breadth_is_wide(rule.path, strlen(rule.path), "/home/u"),
 				  "%s", rule.path);
 		}
 		for (size_t i = 0; i < l.len; i++)
@@ -564,14 +564,14 @@ Test(plan, guard)
 {
 	for (size_t i = 0; i < ARRAY_LEN(guards); i++) {
 		const char *path = guards[i].path;
-		cr_expect_eq(guard_is_closed(path, strlen(path), "/home/u"), guards[i].closed, "%s",
+		cr_expect_eq(breadth_is_closed(path, strlen(path), "/home/u"), guards[i].closed, "%s",
 			     path);
-		cr_expect_eq(guard_is_wide(path, strlen(path), "/home/u"), guards[i].wide, "%s",
+		cr_expect_eq(breadth_is_wide(path, strlen(path), "/home/u"), guards[i].wide, "%s",
 			     path);
 	}
-	cr_expect(guard_is_closed("/data/people", 12, "/data/people/u"), "an ancestor of the home");
-	cr_expect(guard_is_below("/a/b", "/a"));
-	cr_expect(guard_is_below("/a", "/a"));
-	cr_expect(guard_is_below("/a", "/"));
-	cr_expect_not(guard_is_below("/ab", "/a"));
+	cr_expect(breadth_is_closed("/data/people", 12, "/data/people/u"), "an ancestor of the home");
+	cr_expect(breadth_is_below("/a/b", "/a"));
+	cr_expect(breadth_is_below("/a", "/a"));
+	cr_expect(breadth_is_below("/a", "/"));
+	cr_expect_not(breadth_is_below("/ab", "/a"));
 }

@@ -1,0 +1,497 @@
+#include "supervisor/prompt_paint.h"
+
+#include "supervisor/escape.h"
+#include "tracer/json.h"
+#include "tracer/util.h"
+
+#include <string.h>
+
+#define LABEL_WIDTH   9 /* "program" and its space */
+#define LINES_MAX     3 /* of one value, unless details are asked for */
+#define WIDTH_MIN     24
+#define WIDTH_DEFAULT 80
+
+enum shown { SHOW_ALWAYS, SHOW_SAVING, SHOW_MANY, SHOW_SCOPES, SHOW_HELP };
+
+struct key {
+	char key;
+	enum prompt_action action;
+	const char *label;
+	enum shown shown;
+};
+
+static const struct key keys[] = {
+#define PROMPT_KEY(key, action, label, shown) {key, PROMPT_##action, label, shown},
+#include "supervisor/prompt_keys.def"
+#undef PROMPT_KEY
+};
+
+enum prompt_action prompt_paint_action(char key)
+{
+	if (key >= '1' && key <= '9')
+		return PROMPT_SCOPE;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (keys[i].key == key)
+			return keys[i].action;
+	return PROMPT_NOTHING;
+}
+
+/* ---- words ---- */
+
+static size_t width_of(const struct prompt_view *v)
+{
+	size_t width = v->width ? v->width : WIDTH_DEFAULT;
+	/* The last column stays empty: writing there makes some terminals wrap and some not. */
+	return width > WIDTH_MIN ? width - 1 : WIDTH_MIN;
+}
+
+static void bold(struct buf *out, const struct prompt_view *v, const char *s)
+{
+	buf_addf(out, v->color ? "\x1b[1m%s\x1b[0m" : "%s", s);
+}
+
+static void warn(struct buf *out, const struct prompt_view *v, const char *s)
+{
+	buf_addf(out, v->color ? "\x1b[1;33m%s\x1b[0m" : "%s", s);
+}
+
+/* The raw path with ~ for home. */
+static void add_path(struct buf *raw, const char *path, const struct prompt_view *v)
+{
+	size_t n = v->home ? strlen(v->home) : 0;
+	if (n > 1 && !strncmp(path, v->home, n) && (path[n] == '/' || !path[n])) {
+		buf_add_char(raw, '~');
+		path += n;
+	}
+	buf_add_str(raw, path);
+}
+
+static void add_access(struct buf *out, uint32_t mask)
+{
+	const char *between = "";
+	for (unsigned i = 0; i < ACCESS_COUNT; i++) {
+		if (!(mask & 1u << i))
+			continue;
+		buf_addf(out, "%s%s", between, access_name(1u << i));
+		between = ", ";
+	}
+}
+
+static bool is_plain_word(const char *s)
+{
+	return *s && !strpbrk(s, " \t\n\"'\\$`*?[]{}()<>|&;!~#");
+}
+
+/* As a shell would read it; raw, escaped later. */
+static void add_argument(struct buf *raw, const char *arg)
+{
+	if (is_plain_word(arg)) {
+		buf_add_str(raw, arg);
+		return;
+	}
+	buf_add_char(raw, '\'');
+	for (; *arg; arg++) {
+		if (*arg == '\'')
+			buf_add_str(raw, "'\\''");
+		else
+			buf_add_char(raw, *arg);
+	}
+	buf_add_char(raw, '\'');
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *program_of(const struct question *q)
+{
+	if (q->exe)
+		return base_name(q->exe);
+	return q->argv && q->argv[0] ? base_name(q->argv[0]) : "?";
+}
+
+/* ---- lines ---- */
+
+/* Columns of the one character at p, and its bytes. */
+static size_t char_width(const char *p, size_t *ret_bytes)
+{
+	char one[5] = {0};
+	size_t n = json_utf8_len(p, strlen(p));
+	*ret_bytes = n ? n : 1;
+	memcpy(one, p, *ret_bytes);
+	return escape_width(one);
+}
+
+/* Text (escaped already) from column `col` on; what does not fit goes on below it. */
+static void add_wrapped(struct buf *out, const char *text, size_t col, size_t width)
+{
+	size_t at = col, bytes;
+	for (; *text; text += bytes) {
+		size_t w = char_width(text, &bytes);
+		if (at + w > width) {
+			buf_addf(out, "\n%*s", (int)col, "");
+			at = col;
+		}
+		buf_add(out, text, bytes);
+		at += w;
+	}
+	buf_add_char(out, '\n');
+}
+
+/* A raw value, escaped and wrapped; beyond LINES_MAX lines cut in its middle, visibly. */
+static void add_value(struct buf *out, const char *raw, size_t col, const struct prompt_view *v)
+{
+	size_t width = width_of(v), room = (width - col) * LINES_MAX;
+	struct buf text = {0};
+	if (v->details)
+		escape_add_str(&text, raw);
+	else
+		escape_add_fit(&text, raw, room);
+	add_wrapped(out, buf_str(&text), col, width);
+	buf_free(&text);
+}
+
+static void add_label(struct buf *out, const char *label)
+{
+	buf_addf(out, "  %-*s", LABEL_WIDTH, label);
+}
+
+static void add_field(struct buf *out, const char *label, const char *raw,
+		      const struct prompt_view *v)
+{
+	add_label(out, label);
+	add_value(out, raw, 2 + LABEL_WIDTH, v);
+}
+
+static void add_path_field(struct buf *out, const char *label, const char *path,
+			   const struct prompt_view *v)
+{
+	struct buf raw = {0};
+	add_path(&raw, path, v);
+	add_field(out, label, buf_str(&raw), v);
+	buf_free(&raw);
+}
+
+/* ---- the parts of a question ---- */
+
+static void paint_head(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	struct buf text = {0};
+	bold(out, v, "warder:");
+	buf_add_char(&text, ' ');
+	escape_add_fit(&text, program_of(q), 24);
+	if (q->is_rerun) {
+		buf_add_str(&text, ": run it again?");
+	} else {
+		buf_add_str(&text, " asks to ");
+		add_access(&text, q->access);
+	}
+	if (v->waiting > 1)
+		buf_addf(&text, "  (%zu questions wait)", v->waiting);
+	add_wrapped(out, buf_str(&text), strlen("warder:"), width_of(v));
+	buf_free(&text);
+}
+
+static void paint_command(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	struct buf raw = {0};
+	for (char **arg = q->argv; arg && *arg; arg++) {
+		if (raw.len)
+			buf_add_char(&raw, ' ');
+		add_argument(&raw, *arg);
+	}
+	if (raw.len)
+		add_field(out, "command", buf_str(&raw), v);
+	buf_free(&raw);
+}
+
+static void paint_who(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	struct buf raw = {0};
+	if (q->exe)
+		add_path(&raw, q->exe, v);
+	buf_addf(&raw, "%s(pid %d)", raw.len ? " " : "", (int)q->pid);
+	add_field(out, "program", buf_str(&raw), v);
+	buf_free(&raw);
+	paint_command(out, q, v);
+	if (v->details && q->cwd)
+		add_path_field(out, "in", q->cwd, v);
+}
+
+static void paint_what(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	struct buf raw = {0};
+	buf_addf(&raw, "%s, %s", q->call, q->exists ? "exists" : "does not exist yet");
+	add_field(out, "call", buf_str(&raw), v);
+	buf_free(&raw);
+	add_path_field(out, "path", q->path, v);
+	if (q->path2)
+		add_path_field(out, "and path", q->path2, v);
+	if (q->given && (v->details || !q->path2))
+		add_field(out, "given as", q->given, v);
+	if (q->sensitive) {
+		buf_add_str(out, "  ");
+		warn(out, v, "sensitive:");
+		add_wrapped(out, " secrets or settings are kept here", 2 + LABEL_WIDTH + 1,
+			    width_of(v));
+	}
+}
+
+static void add_scope_words(struct buf *raw, const struct question *q, const struct scope *s,
+			    const struct prompt_view *v)
+{
+	switch (s->kind) {
+	case SCOPE_EXACT:
+		buf_add_str(raw, s->path2 ? "these two paths only" : "this path only");
+		return;
+	case SCOPE_TREE:
+		if (!q->path || strcmp(s->path, q->path))
+			add_path(raw, s->path, v);
+		else
+			buf_add_str(raw, "this directory");
+		buf_add_str(raw, " and below");
+		return;
+	case SCOPE_PRESET:
+		buf_add_str(raw, "the preset ");
+		buf_add_str(raw, s->path);
+		return;
+	}
+}
+
+static void add_surplus(struct buf *out, const struct scope *s)
+{
+	if (!s->surplus)
+		buf_add_str(out, "nothing else");
+	else
+		buf_addf(out, "opens %s%ju other%s", s->surplus_more ? "at least " : "",
+			 (uintmax_t)s->surplus, s->surplus == 1 ? "" : "s");
+}
+
+static void paint_scope(struct buf *out, const struct question *q, unsigned i,
+			const struct prompt_view *v)
+{
+	const struct scope *s = &q->scopes.item[i];
+	const size_t col = 6;
+	struct buf raw = {0}, text = {0};
+	buf_addf(out, "  %c %u ", i == v->scope ? '>' : ' ', i + 1);
+	add_scope_words(&raw, q, s, v);
+	if (v->details)
+		escape_add_str(&text, buf_str(&raw));
+	else
+		escape_add_fit(&text, buf_str(&raw), (width_of(v) - col) * 2);
+	buf_add_str(&text, ": ");
+	add_access(&text, s->access);
+	buf_add_str(&text, "; ");
+	add_surplus(&text, s);
+	if (s->sensitive)
+		buf_add_str(&text, ", sensitive");
+	add_wrapped(out, buf_str(&text), col, width_of(v));
+	buf_free(&raw);
+	buf_free(&text);
+}
+
+static void paint_scopes(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	for (unsigned i = 0; i < q->scopes.len; i++)
+		paint_scope(out, q, i, v);
+	if (v->scope < q->scopes.len && q->scopes.item[v->scope].rule)
+		add_field(out, "rule", q->scopes.item[v->scope].rule, v);
+}
+
+/* What a rerun would meet, one thing a line. */
+static void paint_text(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	const char *line = q->text ? q->text : "";
+	size_t shown = 0;
+	while (*line && (v->details || shown < 10)) {
+		size_t n = strcspn(line, "\n");
+		AUTOFREE
+		char *one = strndup(line, n);
+		buf_add_str(out, "  ");
+		add_value(out, one ? one : "", 2, v);
+		line += n + (line[n] == '\n');
+		shown++;
+	}
+	if (*line)
+		buf_add_str(out, "  ... more: d\n");
+}
+
+static void paint_others(struct buf *out, const struct prompt_view *v)
+{
+	size_t shown = 0;
+	for (; shown < PROMPT_OTHERS_SHOWN && v->others[shown]; shown++) {
+		const struct question *q = v->others[shown];
+		struct buf raw = {0}, text = {0};
+		escape_add_fit(&text, program_of(q), 16);
+		buf_add_str(&text, q->is_rerun ? ": run again" : ": ");
+		add_access(&text, q->access);
+		buf_add_char(&text, ' ');
+		if (q->path)
+			add_path(&raw, q->path, v);
+		size_t col = 2 + LABEL_WIDTH, used = col + escape_width(buf_str(&text));
+		size_t room = width_of(v) > used + 8 ? width_of(v) - used : width_of(v) - col;
+		escape_add_fit(&text, buf_str(&raw), room);
+		add_label(out, shown ? "" : v->group ? "and" : "waiting");
+		add_wrapped(out, buf_str(&text), col, width_of(v));
+		buf_free(&raw);
+		buf_free(&text);
+	}
+	if (v->waiting > shown + 1)
+		buf_addf(out, "  %*sand %zu more\n", LABEL_WIDTH, "", v->waiting - shown - 1);
+}
+
+static bool is_shown(const struct key *k, const struct question *q, const struct prompt_view *v)
+{
+	switch (k->shown) {
+	case SHOW_ALWAYS:
+		return !q->is_rerun || k->action != PROMPT_SESSION;
+	case SHOW_SAVING:
+		return !q->no_saving && !q->is_rerun;
+	case SHOW_MANY:
+		return v->waiting > 1;
+	case SHOW_SCOPES:
+		return q->scopes.len > 1;
+	case SHOW_HELP:
+		return false;
+	}
+	BUG(true);
+}
+
+static void add_item(struct buf *out, size_t *at, const char *item, const struct prompt_view *v)
+{
+	size_t n = strlen(item);
+	if (*at > 2 && *at + n > width_of(v)) {
+		buf_add_str(out, "\n  ");
+		*at = 2;
+	}
+	buf_add_str(out, item);
+	*at += n;
+	if (*at + 2 <= width_of(v)) {
+		buf_add_str(out, "  ");
+		*at += 2;
+	}
+}
+
+static void paint_keys(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	char item[64];
+	size_t at = 2;
+	buf_add_str(out, "  ");
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct key *k = &keys[i];
+		if (!is_shown(k, q, v))
+			continue;
+		if (k->action == PROMPT_SCOPE)
+			snprintf(item, sizeof(item), "[1-%zu] %s", q->scopes.len, k->label);
+		else
+			snprintf(item, sizeof(item), "[%c] %s", k->key,
+				 q->is_rerun && k->action == PROMPT_ONCE ? "yes" : k->label);
+		add_item(out, &at, item, v);
+	}
+	buf_add_char(out, '\n');
+	if (v->group)
+		add_wrapped(out, "  The answer goes to all; the others get their narrowest scope.",
+			    2, width_of(v));
+}
+
+static void paint_help(struct buf *out, const struct prompt_view *v)
+{
+	static const char *const lines[] = {
+		"y o        yes: this access, until this process execs or ends",
+		"s          yes, until warder ends (or the named session)",
+		"a          yes, saved as the rule shown",
+		"n Enter Esc  no, for this run",
+		"N v        no, saved",
+		"1-9 ↑ ↓    how much the answer covers",
+		"A          the next answer goes to all that wait",
+		"d          show everything, nothing cut",
+		"Ctrl-C     no to all, and interrupt the command",
+	};
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		buf_add_str(out, "  ");
+		add_wrapped(out, lines[i], 2, width_of(v));
+	}
+}
+
+void prompt_paint(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	paint_head(out, q, v);
+	paint_who(out, q, v);
+	if (q->is_rerun) {
+		paint_text(out, q, v);
+	} else {
+		paint_what(out, q, v);
+		paint_scopes(out, q, v);
+	}
+	paint_others(out, v);
+	if (v->help)
+		paint_help(out, v);
+	paint_keys(out, q, v);
+}
+
+/* ---- what stays ---- */
+
+static void add_subject(struct buf *text, const struct question *q, const struct scope *s,
+			const struct prompt_view *v)
+{
+	struct buf raw = {0};
+	if (q->is_rerun) {
+		buf_add_str(text, "another run");
+	} else {
+		add_access(text, s ? s->access : q->access);
+		buf_add_char(text, ' ');
+		if (s && s->kind == SCOPE_PRESET)
+			buf_add_str(&raw, "preset ");
+		add_path(&raw, s ? s->path : q->path, v);
+		if (s && s->kind == SCOPE_TREE)
+			buf_add_str(&raw, " and below");
+	}
+	if (v->details)
+		escape_add_str(text, buf_str(&raw));
+	else
+		escape_add_fit(text, buf_str(&raw), width_of(v) * 2);
+	buf_add_str(text, " (");
+	escape_add_fit(text, program_of(q), 24);
+	buf_add_char(text, ')');
+	buf_free(&raw);
+}
+
+static void paint_line(struct buf *out, const char *verdict, const struct question *q,
+		       const struct scope *s, const struct prompt_view *v)
+{
+	struct buf text = {0};
+	bold(out, v, "warder:");
+	buf_addf(&text, " %s: ", verdict);
+	add_subject(&text, q, s, v);
+	add_wrapped(out, buf_str(&text), strlen("warder:"), width_of(v));
+	buf_free(&text);
+}
+
+static const char *verdict_words(const struct answer *a)
+{
+	switch (a->lifetime) {
+	case LIFETIME_ONCE:
+		return a->allow ? "allowed once" : "refused";
+	case LIFETIME_SESSION:
+		return a->allow ? "allowed for the session" : "refused";
+	case LIFETIME_ALWAYS:
+		return a->allow ? "allowed always" : "refused always";
+	}
+	BUG(true);
+}
+
+void prompt_paint_record(struct buf *out, const struct question *q, const struct answer *a,
+			 const struct prompt_view *v)
+{
+	const struct scope *s = NULL;
+	if (a->allow && !q->is_rerun && a->scope < q->scopes.len)
+		s = &q->scopes.item[a->scope];
+	paint_line(out, verdict_words(a), q, s, v);
+}
+
+void prompt_paint_late(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	paint_line(out, "no answer in time, refused", q, NULL, v);
+}

@@ -1,0 +1,245 @@
+#include "supervisor/term.h"
+
+#include "tracer/buf.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+
+#define TERM_AHEAD_MS	   300
+#define TERM_FOREGROUND_MS 300
+#define TERM_OUT_MAX	   (1u << 20)
+#define TERM_FLUSH_MS	   500
+
+struct term {
+	struct loop *loop;
+	struct pty *pty; /* or NULL: the rest is used */
+	int fd;
+	uint64_t watch;
+	uint64_t timer;
+	bool changed; /* `saved` is to be put back */
+	bool ahead;
+	struct termios saved;
+	struct buf out;
+	pty_keys_fn *keys; /* not NULL: held */
+	void *arg;
+};
+
+static void try_keys(struct term *t);
+
+int term_new(struct loop *l, struct pty *p, struct term **ret)
+{
+	struct term *t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->loop = l;
+	t->pty = p;
+	t->fd = -1;
+	t->out.max = TERM_OUT_MAX;
+	if (!p) {
+		t->fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+		if (t->fd < 0) {
+			free(t);
+			return -ENXIO;
+		}
+	}
+	*ret = t;
+	return 0;
+}
+
+static bool in_foreground(const struct term *t)
+{
+	return tcgetpgrp(t->fd) == getpgrp();
+}
+
+static void set_termios(const struct term *t, const struct termios *to)
+{
+	while (tcsetattr(t->fd, TCSANOW, to) && errno == EINTR)
+		;
+}
+
+/* ---- out ---- */
+
+static void flush(struct term *t)
+{
+	while (t->out.len) {
+		ssize_t n = write(t->fd, t->out.data, t->out.len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0)
+			buf_reset(&t->out);
+		else
+			buf_drop(&t->out, (size_t)n);
+	}
+}
+
+static void watch(struct term *t)
+{
+	uint32_t events = EPOLLERR;
+	if (t->changed)
+		events |= EPOLLIN;
+	if (t->out.len)
+		events |= EPOLLOUT;
+	loop_change_fd(t->loop, t->watch, events);
+}
+
+void term_write(struct term *t, const char *bytes, size_t n)
+{
+	if (t->pty) {
+		pty_write(t->pty, bytes, n);
+		return;
+	}
+	buf_add(&t->out, bytes, n);
+	flush(t);
+	watch(t);
+}
+
+/* ---- in ---- */
+
+static void on_keys(struct term *t)
+{
+	char bytes[256];
+	if (!in_foreground(t)) {
+		t->changed = false; /* another's modes are there now */
+		try_keys(t);
+		return;
+	}
+	ssize_t n = read(t->fd, bytes, sizeof(bytes));
+	if (n < 0 || !t->keys || (n > 0 && t->ahead))
+		return;
+	t->keys(t->arg, bytes, (size_t)n);
+}
+
+static void on_event(void *arg, int fd, uint32_t events)
+{
+	struct term *t = arg;
+	(void)fd;
+	if (events & EPOLLOUT)
+		flush(t);
+	if (events & EPOLLIN)
+		on_keys(t);
+	else if (events & (EPOLLHUP | EPOLLERR) && t->keys)
+		t->keys(t->arg, "", 0);
+	watch(t);
+}
+
+static void on_timer(void *arg)
+{
+	struct term *t = arg;
+	t->timer = 0;
+	if (!t->changed) {
+		try_keys(t);
+		return;
+	}
+	if (in_foreground(t))
+		tcflush(t->fd, TCIFLUSH);
+	t->ahead = false;
+}
+
+static void set_timer(struct term *t, int64_t ms)
+{
+	loop_remove(t->loop, t->timer);
+	t->timer = 0;
+	if (loop_add_timer(t->loop, ms, on_timer, t, &t->timer))
+		t->ahead = false;
+}
+
+/* Non-canonical, no echo, no signals; or look again later. */
+static void try_keys(struct term *t)
+{
+	if (!in_foreground(t)) {
+		set_timer(t, TERM_FOREGROUND_MS);
+		return;
+	}
+	if (tcgetattr(t->fd, &t->saved))
+		return;
+	struct termios raw = t->saved;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | ISIG | IEXTEN);
+	raw.c_iflag &= ~(tcflag_t)(IXON | INLCR | IGNCR);
+	raw.c_oflag |= OPOST | ONLCR;
+	raw.c_cc[VMIN] = 1;
+	raw.c_cc[VTIME] = 0;
+	set_termios(t, &raw);
+	t->changed = true;
+	t->ahead = true;
+	set_timer(t, TERM_AHEAD_MS);
+	watch(t);
+}
+
+int term_hold(struct term *t, pty_keys_fn *keys, void *arg)
+{
+	if (t->pty)
+		return pty_hold(t->pty, keys, arg);
+	if (!t->keys) {
+		int r = loop_add_fd(t->loop, t->fd, EPOLLERR, on_event, t, &t->watch);
+		if (r)
+			return r;
+		t->keys = keys;
+		t->arg = arg;
+		try_keys(t);
+	} else if (t->changed) {
+		t->ahead = true;
+		set_timer(t, TERM_AHEAD_MS);
+	}
+	return 0;
+}
+
+/* Our last line must be out before another has the terminal. */
+static void flush_bounded(struct term *t)
+{
+	for (int i = 0; i < TERM_FLUSH_MS / 50 && t->out.len; i++) {
+		struct pollfd f = {.fd = t->fd, .events = POLLOUT};
+		poll(&f, 1, 50);
+		flush(t);
+	}
+	buf_reset(&t->out);
+}
+
+void term_resume(struct term *t)
+{
+	if (t->pty) {
+		pty_resume(t->pty);
+		return;
+	}
+	if (!t->keys)
+		return;
+	t->keys = NULL;
+	loop_remove(t->loop, t->watch);
+	loop_remove(t->loop, t->timer);
+	t->watch = t->timer = 0;
+	t->ahead = false;
+	flush_bounded(t);
+	if (t->changed && in_foreground(t))
+		set_termios(t, &t->saved);
+	t->changed = false;
+}
+
+void term_free(struct term *t)
+{
+	if (!t)
+		return;
+	term_resume(t);
+	if (t->fd >= 0)
+		close(t->fd);
+	buf_free(&t->out);
+	free(t);
+}
+
+void term_size(const struct term *t, size_t *ret_columns, size_t *ret_rows)
+{
+	struct winsize size = {0};
+	ioctl(t->pty ? pty_terminal(t->pty) : t->fd, TIOCGWINSZ, &size);
+	*ret_columns = size.ws_col ? size.ws_col : 80;
+	*ret_rows = size.ws_row ? size.ws_row : 24;
+}
+
+bool term_column_unknown(const struct term *t)
+{
+	return !t->pty;
+}
