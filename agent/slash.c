@@ -211,23 +211,41 @@ static void add_rule(struct buf *out, const struct rule *rule)
 	buf_free(&origin);
 }
 
-/* answers: those alone. */
-static void list_rules(const struct agent *a, bool answers, const char *none)
+enum which { WHICH_DECIDING, WHICH_SENSITIVE, WHICH_ANSWERS };
+
+static bool is_one(const struct rule *r, enum which which)
+{
+	if (which == WHICH_ANSWERS)
+		return r->source == RULE_ANSWER;
+	return r->sensitive == (which == WHICH_SENSITIVE);
+}
+
+/* How many there are; `none` is said where there is none. */
+static size_t list_rules(const struct agent *a, enum which which, const char *none)
 {
 	const struct policy *p = session_policy(a->session);
 	struct buf out = {0};
-	for (size_t i = 0; i < policy_len(p); i++)
-		if (!answers || policy_at(p, i)->source == RULE_ANSWER)
-			add_rule(&out, policy_at(p, i));
-	if (!out.len)
+	size_t n = 0;
+	for (size_t i = 0; i < policy_len(p); i++) {
+		if (!is_one(policy_at(p, i), which))
+			continue;
+		add_rule(&out, policy_at(p, i));
+		n++;
+	}
+	if (!n)
 		buf_addf(&out, "%s\n", none);
 	put(&out);
+	return n;
 }
 
 static bool run_policy(struct agent *a, const char *argument)
 {
-	(void)argument;
-	list_rules(a, false, "There is no rule: everything is asked.");
+	if (!strcmp(argument, "sensitive")) {
+		list_rules(a, WHICH_SENSITIVE, "No path is marked as sensitive.");
+		return true;
+	}
+	list_rules(a, WHICH_DECIDING, "There is no rule: everything is asked.");
+	say("What no rule names is asked. /policy sensitive lists what is marked as sensitive.");
 	return true;
 }
 
@@ -270,7 +288,8 @@ static bool run_grants(struct agent *a, const char *argument)
 	bool any = list_denials(a, true);
 	if (any)
 		say("Rules from your answers:");
-	list_rules(a, true, any ? "none; the grants were for once" : "Nothing was granted yet.");
+	list_rules(a, WHICH_ANSWERS,
+		   any ? "none; the grants were for once" : "Nothing was granted yet.");
 	return true;
 }
 

@@ -182,6 +182,18 @@ static void keep_denials(struct state *s, const struct tool_result *result)
 		denial_add(&s->result->denials, &result->denials.item[i]);
 }
 
+/* Into the turn's last words, what the answer says. */
+static void end_by_trouble(struct state *s, const struct tool_result *result)
+{
+	struct json *v = NULL;
+	const char *words = NULL;
+	if (!json_parse(result->answer, strlen(result->answer), &v, NULL))
+		words = json_get_str(json_get(v, "error"), "message");
+	end_turn(s, TURN_TROUBLE, "stopped: no tool can be run here: %s",
+		 words ? words : result->status);
+	json_free(v);
+}
+
 static int answer_call(struct state *s, const struct convo_call *call)
 {
 	const struct turn_sink *sink = &s->turn->sink;
@@ -197,7 +209,7 @@ static int answer_call(struct state *s, const struct convo_call *call)
 	s->held_ms += result.held_ms;
 	s->result->tool_calls++;
 	if (result.fatal)
-		end_turn(s, TURN_TROUBLE, "stopped: no tool can be run here: %s", result.answer);
+		end_by_trouble(s, &result);
 	err = convo_add_result(s->turn->convo, call->id, result.answer);
 	tool_result_release(&result);
 	return err;
