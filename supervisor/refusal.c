@@ -316,8 +316,12 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 		     struct denial *d)
 {
 	const struct call *c = w->call;
-	const struct path_at *at = w->verdict.need[0].at ? w->verdict.need[0].at : &c->path[0].at;
-	const char *given = c->path[0].given;
+	/* Of two paths the one that needs something comes first. */
+	unsigned first = ruling && !ruling->asked[0] && ruling->asked[1] ? 1 : 0;
+	unsigned second = 1 - first;
+	const struct path_at *at =
+		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
+	const char *given = c->path[first].given;
 	*d = (struct denial){.call = c->ent->name,
 			     .error = (int)-c->result,
 			     .verdict = w->verdict.verdict,
@@ -333,9 +337,10 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->path = strdup(at->real ? at->real : given ? given : "");
 	if (given && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
-	if (c->path[1].need != CALL_NEED_NONE) {
-		const char *other = c->path[1].at.real;
-		d->path2 = strdup(other ? other : c->path[1].given ? c->path[1].given : "");
+	if (c->path[second].need != CALL_NEED_NONE) {
+		const char *other = c->path[second].at.real, *as_given = c->path[second].given;
+		d->path2 = strdup(other ? other : as_given ? as_given : "");
+		d->path2_open = ruling && !ruling->asked[second];
 	}
 	d->exe = proc_link(w->pid, "exe");
 	char **argv = proc_argv(w->pid);
@@ -702,16 +707,16 @@ int refusal_apply(struct run *r, const struct question *q, const struct answer *
 		return 0; /* silence is not remembered as a word */
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
 		int err = add_once(r, pid, q->path, scope->access);
-		if (!err && q->path2)
-			err = add_once(r, pid, q->path2, scope->access);
+		if (!err && scope->path2)
+			err = add_once(r, pid, scope->path2, scope->access);
 		return err;
 	}
 	if (scope->kind == SCOPE_PRESET)
 		return apply_preset(r, scope->path);
 	enum rule_kind kind = scope->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE;
 	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
-	if (!err && scope->kind == SCOPE_EXACT && q->path2)
-		err = add_answer_rule(r, q, a, kind, q->path2, scope->access);
+	if (!err && scope->path2)
+		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
 	return err;
 }
 

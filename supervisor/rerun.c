@@ -48,7 +48,7 @@ static bool decided(const struct run *r, const struct denial *d, bool *ret_allow
 {
 	struct decision one = policy_decide_all(r->session->policy, d->path, d->access, NULL);
 	struct decision two = {.effect = EFFECT_ALLOW};
-	if (d->path2)
+	if (d->path2 && !d->path2_open)
 		two = policy_decide_all(r->session->policy, d->path2, d->access, NULL);
 	*ret_allowed = one.effect == EFFECT_ALLOW && two.effect == EFFECT_ALLOW;
 	return *ret_allowed || one.effect == EFFECT_DENY || two.effect == EFFECT_DENY;
