@@ -197,7 +197,7 @@ static int identify(struct project *p, char **ret_identity)
 {
 	char *dot AUTOFREE
 	= join(p->dir, ".git");
-	struct stat st;
+	struct stat st = {0};
 	*ret_identity = NULL;
 	if (!dot)
 		return -ENOMEM;
