@@ -512,8 +512,8 @@ static struct question *question_about(struct run *r, const struct waiter *w, co
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
 	q->access = d->access;
 	q->exists = d->exists;
-	q->sensitive = policy_sensitive(r->session->policy, d->path) ||
-		       (d->path2 && policy_sensitive(r->session->policy, d->path2));
+	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access) ||
+		       (d->path2 && policy_sensitive_for(r->session->policy, d->path2, d->access));
 	q->no_saving = !r->session->saving;
 	if (!q->exe || !q->argv || !q->cwd || !q->path ||
 	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
@@ -579,8 +579,9 @@ static void refuse_unasked(struct run *r, struct waiter *w, const struct ruling 
 static bool is_sensitive(const struct run *r, const struct waiter *w)
 {
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
-		const struct path_at *at = w->verdict.need[i].at;
-		if (at && at->real && policy_sensitive(r->session->policy, at->real))
+		const struct need *need = &w->verdict.need[i];
+		if (need->at && need->at->real &&
+		    policy_sensitive_for(r->session->policy, need->at->real, need->access))
 			return true;
 	}
 	return false;
@@ -635,6 +636,14 @@ static void settle(struct run *r, struct waiter *w)
 
 /* ---- the answer ---- */
 
+static struct policy_vars vars_of(const struct run *r)
+{
+	return (struct policy_vars){.home = r->session->home,
+				    .project = r->session->project.dir,
+				    .tmpdir = r->session->tmpdir,
+				    .env = r->env};
+}
+
 static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
 {
 	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
@@ -648,7 +657,8 @@ static int save_rule(struct run *r, const struct rule *rule, const struct questi
 	gmtime_r(&now, &tm);
 	strftime(date, sizeof date, "%Y-%m-%d", &tm);
 	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
-	int err = store_append_rule(file, rule, buf_str(&comment), &why);
+	struct policy_vars vars = vars_of(r);
+	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
 	buf_free(&comment);
 	if (err)
 		run_say(r, "the answer was not saved: %s", why.text);
@@ -673,10 +683,7 @@ static int add_answer_rule(struct run *r, const struct question *q, const struct
 static int apply_preset(struct run *r, const char *name)
 {
 	struct policy_error why;
-	struct policy_vars vars = {.home = r->session->home,
-				   .project = r->session->project.dir,
-				   .tmpdir = r->session->tmpdir,
-				   .env = r->env};
+	struct policy_vars vars = vars_of(r);
 	int err = preset_add(r->session->policy, name, &vars, &why);
 	r->session->policy_version++;
 	return err;
