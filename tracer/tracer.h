@@ -2,11 +2,14 @@
  * tracer: the room's face. Processes, stops and calls; no policy.
  *
  * One thread creates the tracer, spawns, and calls everything here (ptrace belongs to a thread).
- * Nothing blocks but where it says so. The caller waits for SIGCHLD (signalfd) and for tracer_fd()
- * to become readable, and then drains tracer_next() until it answers 0.
+ * Nothing blocks but where it says so. The caller waits for SIGCHLD (signalfd; not SA_NOCLDSTOP)
+ * and for tracer_fd() to become readable, and then drains tracer_next() until it answers 0.
+ * Children of the caller that are no tracees are left alone (tracer/reap.h); it must not wait for
+ * "any" itself.
  *
  * Every tracee is seized with EXITKILL: when this process dies, however, they all die.
- * A thread is named by {tid, gen}; a name whose thread is gone gets -ESRCH, which is normal weather.
+ * A thread is named by {tid, gen}; a name whose thread is gone gets -ESRCH, which is normal
+ * weather.
  */
 #pragma once
 
@@ -26,33 +29,49 @@ struct tracee_name {
 
 enum tracer_event_kind {
 	/*
-	 * A watched call was refused (EACCES, EPERM, or EXDEV for rename and link). The thread is held
-	 * at the call's exit until one of tracer_deny/set_result/hand_over. `call` is decoded, not
-	 * resolved; it is a loan until the thread is answered.
+	 * A watched call was refused (EACCES, EPERM, or EXDEV for rename and link). The thread is
+	 * held at the call's exit until one of tracer_deny/set_result/hand_over. `call` is decoded,
+	 * not resolved; it is a loan until the thread is answered. Meanwhile every signal but
+	 * SIGKILL stays pending, a fatal one too: to end such a process softly, answer first.
 	 */
 	TRACER_REFUSED,
 	/*
-	 * With options.see_changes: a watched call that creates, writes, removes or renames succeeded.
-	 * Decoded; the thread is held until tracer_deny() (= go on, the result stands).
+	 * With options.see_changes: a watched call that creates, writes, removes or renames
+	 * succeeded. Decoded; the thread is held until tracer_deny() (= go on, the result stands).
 	 */
 	TRACER_CHANGED,
-	TRACER_FORKED,  /* pid is the new process, parent its creator (processes only, not threads) */
-	TRACER_EXECED,  /* pid has a new image */
-	TRACER_EXITED,  /* process pid ended, status as waitpid's; the last thread is gone */
-	TRACER_GONE,    /* a held thread died or left its stop: the name is void; forget its question */
-	TRACER_STOPPED, /* pid is in a job-control stop by signal `sig` */
+	/* pid is the new process (threads are not told), parent its creator. */
+	TRACER_FORKED,
+	/* pid has a new image. */
+	TRACER_EXECED,
+	/* Process pid ended, status as waitpid's; the last thread is gone. */
+	TRACER_EXITED,
+	/* A held thread died: the name is void; forget its question. */
+	TRACER_GONE,
+	/* pid is in a job-control stop by signal `sig`; it goes on. */
+	TRACER_STOPPED,
 	TRACER_CONTINUED,
-	TRACER_NOTICED, /* a guard call: `call->ent` tells which (io_uring_setup, ptrace, seccomp, clone
-	                 * with CLONE_UNTRACED ...). Already answered; a loan until the next tracer_next */
-	TRACER_SPAWN_FAILED, /* the child could not become the command: `error`, in `stage` */
+	/*
+	 * A guard call: `call->ent` tells which (io_uring_setup, ptrace, seccomp, clone with
+	 * CLONE_UNTRACED ...); or one of the mount group that got EPERM, as every Landlock domain
+	 * gives it: no path grant can help. Already answered; a loan until the next tracer_next.
+	 */
+	TRACER_NOTICED,
+	/* The exec of a spawned child failed with `error`; EXITED follows. */
+	TRACER_SPAWN_FAILED,
 };
 
-enum tracer_stage { TRACER_STAGE_SETUP, TRACER_STAGE_PREPARE, TRACER_STAGE_FILTER, TRACER_STAGE_EXEC };
+enum tracer_stage {
+	TRACER_STAGE_SETUP,
+	TRACER_STAGE_PREPARE,
+	TRACER_STAGE_FILTER,
+	TRACER_STAGE_EXEC
+};
 
 struct tracer_event {
 	enum tracer_event_kind kind;
 	struct tracee_name who; /* the thread */
-	pid_t pid;              /* its process */
+	pid_t pid;		/* its process */
 	pid_t parent;
 	int status;
 	int sig;
@@ -69,8 +88,8 @@ struct tracer_spawn {
 	const char *file; /* the program's path, as given to execve */
 	char *const *argv;
 	char *const *envp;
-	int stdio[3];    /* descriptors to become 0, 1, 2; -1 keeps the caller's */
-	int ctty;        /* a terminal that becomes the child's controlling one (setsid first); -1: none */
+	int stdio[3]; /* descriptors to become 0, 1, 2; -1 keeps the caller's */
+	int ctty; /* a terminal that becomes the child's controlling one (setsid first); -1: none */
 	bool new_session; /* setsid, without a terminal */
 	/* Descriptors that stay open in the command beside 0-2: from[i] becomes to[i] (>= 3). */
 	const int *keep_from;
@@ -78,16 +97,25 @@ struct tracer_spawn {
 	size_t keep_len;
 	const char *cwd; /* NULL: the caller's */
 	/*
-	 * Runs in the child between being seized and the filter; only async-signal-safe calls;
-	 * 0, or -errno, which ends the child before anything was run (TRACER_SPAWN_FAILED, PREPARE).
+	 * The signal state the command starts with, as it was at the caller's own start (a program
+	 * that blocks or ignores signals for itself must not pass that on). `sigmask` NULL: nothing
+	 * is blocked. `ignored` NULL: what the caller ignores now; every other signal is default.
+	 */
+	const sigset_t *sigmask;
+	const sigset_t *ignored;
+	/*
+	 * Runs in the child between being seized and the filter, with every signal blocked, the
+	 * caller's descriptors in place and no_new_privs set; only async-signal-safe calls; 0, or
+	 * -errno, which ends the child before anything was run (tracer_spawn() fails, stage
+	 * PREPARE).
 	 */
 	int (*prepare)(void *arg);
 	void *prepare_arg;
 };
 
 struct tracer_counts {
-	uint64_t stops;   /* wait statuses that were stops */
-	uint64_t calls;   /* watched calls seen */
+	uint64_t stops;	  /* wait statuses that were stops */
+	uint64_t calls;	  /* watched calls seen */
 	uint64_t refused; /* TRACER_REFUSED events */
 	uint64_t handed;  /* descriptors handed over */
 };
@@ -99,15 +127,18 @@ void tracer_free(struct tracer *t);
 /*
  * Fork, seize, prepare, filter, exec. Returns once the child is on its way (it blocks for the
  * handshake, a few hundred microseconds); a failed exec arrives as TRACER_SPAWN_FAILED.
- * 0 and the pid, or -errno with *ret_stage: no child is left.
+ * 0 and the pid, or -errno with *ret_stage (SETUP, PREPARE or FILTER): no child is left.
  */
 int tracer_spawn(struct tracer *t, const struct tracer_spawn *s, pid_t *ret_pid,
 		 enum tracer_stage *ret_stage);
 
-/* The door (seccomp listener): readable when a handed-over call waits. -1 before a spawn. */
+/*
+ * Readable when a handed-over call waits, or when tracer_next() left work behind so that the caller
+ * could have its turn. Lives as long as the tracer.
+ */
 int tracer_fd(const struct tracer *t);
 
-/* 1 and an event, 0 nothing now, -ECHILD no tracee is left. */
+/* 1 and an event, 0 nothing now, -ECHILD no tracee is left, -ENOMEM (end it all, fail closed). */
 int tracer_next(struct tracer *t, struct tracer_event *ret);
 
 /* The held thread goes on; the call's result stands. 0 or -ESRCH (as for the next ones). */
@@ -115,8 +146,9 @@ int tracer_deny(struct tracer *t, struct tracee_name who);
 /* The held thread goes on with this result in place of the call's (>= 0 or -errno). */
 int tracer_set_result(struct tracer *t, struct tracee_name who, int64_t result);
 /*
- * The held thread's open returns `fd` (ours; taken over and closed, also on failure) as its lowest free
- * descriptor. No signal can interrupt it. Done asynchronously: progress is made by tracer_next().
+ * The held thread's open returns `fd` (ours; taken over and closed, also on failure) as its lowest
+ * free descriptor. No signal can interrupt it. Done asynchronously: progress is made by
+ * tracer_next(). -EINVAL: the call is no open; the thread is still held.
  */
 int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloexec);
 /* Run the held call once more, natively (after something made it possible). */

@@ -1,0 +1,41 @@
+/*
+ * act: what is done about each stop. Inside the room; the face is tracer/tracer.h.
+ */
+#pragma once
+
+#include "tracer/door.h"
+#include "tracer/reap.h"
+#include "tracer/tracee.h"
+#include "tracer/tracer.h"
+
+#define ACT_EVENTS_MAX 8 /* one stop makes three at most */
+
+/* A spawned child's report, until its exec. */
+struct act_newborn {
+	pid_t pid;
+	int report; /* owned */
+};
+
+struct tracer {
+	struct tracer_options options;
+	struct tracee_table table;
+	struct reap_queue queue;
+	struct door *door;
+	uint32_t grant; /* the GRANT mark of this session */
+	struct act_newborn *newborns;
+	size_t newborns_len;
+	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */
+	unsigned out_head, out_len;
+	struct call noticed; /* what the last TRACER_NOTICED lent */
+	struct tracer_counts counts;
+};
+
+/*
+ * One wait status: changes the tracee's state, resumes it or not, appends events to tr->out (which
+ * must be empty). 0, or -ENOMEM.
+ */
+int act_on_status(struct tracer *tr, const struct reap_status *s);
+/* Let the tracee go on, with a signal or 0. A tracee that is gone is normal weather. */
+void act_resume(struct tracee *t, int sig);
+/* The same, out of whatever it was in. */
+void act_run(struct tracee *t);

@@ -1,0 +1,153 @@
+#include "tracer/door.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+
+#ifndef SECCOMP_ADDFD_FLAG_SEND
+#define SECCOMP_ADDFD_FLAG_SEND (1UL << 1) /* 5.14 */
+#endif
+
+struct door {
+	int epoll;
+	int bell; /* an eventfd */
+	int *listeners;
+	size_t len;
+};
+
+int door_new(struct door **ret)
+{
+	struct door *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	d->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = d->bell};
+	if (d->epoll < 0 || d->bell < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->bell, &ev) < 0) {
+		int err = -errno;
+		door_free(d);
+		return err;
+	}
+	*ret = d;
+	return 0;
+}
+
+void door_free(struct door *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->len; i++)
+		close(d->listeners[i]);
+	if (d->bell >= 0)
+		close(d->bell);
+	if (d->epoll >= 0)
+		close(d->epoll);
+	free(d->listeners);
+	free(d);
+}
+
+int door_fd(const struct door *d)
+{
+	return d->epoll;
+}
+
+int door_add(struct door *d, int listener)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener};
+	int fd AUTOCLOSE = listener;
+	int *more = reallocarray(d->listeners, d->len + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	d->listeners = more;
+	if (epoll_ctl(d->epoll, EPOLL_CTL_ADD, listener, &ev) < 0)
+		return -errno;
+	d->listeners[d->len++] = TAKE_FD(fd);
+	return 0;
+}
+
+/* Every tracee under this filter is gone. Closing takes it out of the epoll set. */
+static void forget(struct door *d, int listener)
+{
+	for (size_t i = 0; i < d->len; i++) {
+		if (d->listeners[i] != listener)
+			continue;
+		close(listener);
+		d->listeners[i] = d->listeners[--d->len];
+		return;
+	}
+}
+
+/* 1 and the guest; 0: it left between the poll and now, or there is none. */
+static int receive(int listener, struct door_guest *ret)
+{
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+	struct seccomp_notif n;
+
+	/* RECV would block where the guest left since epoll spoke; 6.11 has it return, older not.
+	 */
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLIN))
+		return 0;
+	memset(&n, 0, sizeof(n));
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
+		return errno == ENOENT || errno == EINTR ? 0 : -errno;
+	*ret = (struct door_guest){
+		.listener = listener, .id = n.id, .tid = (pid_t)n.pid, .nr = n.data.nr};
+	memcpy(ret->args, n.data.args, sizeof(ret->args));
+	return 1;
+}
+
+void door_ring(struct door *d)
+{
+	/* EAGAIN: it rings already. */
+	(void)eventfd_write(d->bell, 1);
+}
+
+int door_next(struct door *d, struct door_guest *ret)
+{
+	struct epoll_event ev;
+
+	for (;;) {
+		int n = epoll_wait(d->epoll, &ev, 1, 0);
+		if (n <= 0)
+			return n == 0 || errno == EINTR ? 0 : -errno;
+		if (ev.data.fd == d->bell) {
+			eventfd_t count;
+			(void)eventfd_read(d->bell, &count);
+			continue;
+		}
+		if (ev.events & EPOLLIN)
+			return receive(ev.data.fd, ret);
+		forget(d, ev.data.fd);
+	}
+}
+
+int door_give(const struct door_guest *guest, int fd, bool cloexec)
+{
+	struct seccomp_notif_addfd add = {.id = guest->id,
+					  .flags = SECCOMP_ADDFD_FLAG_SEND,
+					  .srcfd = (uint32_t)fd,
+					  .newfd_flags = cloexec ? O_CLOEXEC : 0};
+
+	/* Interrupted before the tracee took it: nothing has happened, ask again. */
+	while (ioctl(guest->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+void door_refuse(const struct door_guest *guest, int error)
+{
+	struct seccomp_notif_resp resp = {.id = guest->id, .error = error};
+
+	/* ENOENT: the guest left. Nothing else can fail for a notification we received. */
+	(void)ioctl(guest->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+}

@@ -1,0 +1,44 @@
+/*
+ * door: the seccomp listeners, where a marked open waits for its descriptor.
+ *
+ * One listener a spawn (each installs its own filter), all behind one epoll descriptor. A listener
+ * whose last tracee is gone is closed when door_next() meets its hang-up. Nothing here blocks but
+ * door_give(), which waits for the tracee to wake and take the descriptor (microseconds, unless its
+ * cgroup is frozen).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct door; /* opaque; owns the listeners */
+
+/* A call that waits. */
+struct door_guest {
+	int listener; /* a loan */
+	uint64_t id;
+	pid_t tid;
+	int nr;
+	uint64_t args[6];
+};
+
+/* 0, or -errno. */
+int door_new(struct door **ret);
+void door_free(struct door *d);
+/* Readable when a guest waits. */
+int door_fd(const struct door *d);
+/* Takes the listener over, also on failure. 0, -ENOMEM, -errno. */
+int door_add(struct door *d, int listener);
+/* Make door_fd() readable until the next door_next(): there is work left, come again. */
+void door_ring(struct door *d);
+/* 1 and a guest, 0 none waits, or -errno. */
+int door_next(struct door *d, struct door_guest *ret);
+/*
+ * The guest's call returns fd (which stays ours) as its lowest free descriptor. 0, -ENOENT when the
+ * guest left (killed, or interrupted: it comes again), or -errno (-EMFILE: its table is full) with
+ * the guest still waiting.
+ */
+int door_give(const struct door_guest *guest, int fd, bool cloexec);
+/* The guest's call fails with error (-errno). A guest that left is fine. */
+void door_refuse(const struct door_guest *guest, int error);

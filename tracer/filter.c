@@ -1,0 +1,214 @@
+#include "tracer/filter.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+
+#define X32_BIT 0x40000000u
+#ifndef TIOCLINUX
+#define TIOCLINUX 0x541C
+#endif
+
+#define RET_ALLOW      SECCOMP_RET_ALLOW
+#define RET_TRACE      SECCOMP_RET_TRACE
+#define RET_DOOR       SECCOMP_RET_USER_NOTIF
+#define RET_ERRNO(err) (SECCOMP_RET_ERRNO | (err))
+
+/* Halves of args[i]; the architectures here are all little-endian. */
+#define OFF_LOW(i)  (offsetof(struct seccomp_data, args) + 8 * (i))
+#define OFF_HIGH(i) (OFF_LOW(i) + 4)
+
+static const struct {
+	enum sys_arch arch;
+	uint32_t audit;
+	bool wide; /* arguments have upper halves */
+	bool has_x32;
+} arches[] = {
+#ifdef __aarch64__
+	{SYS_ARCH_AARCH64, AUDIT_ARCH_AARCH64, true, false},
+#else
+	{SYS_ARCH_X86_64, AUDIT_ARCH_X86_64, true, true},
+	{SYS_ARCH_I386, AUDIT_ARCH_I386, false, false},
+#endif
+};
+
+struct program {
+	struct sock_filter *out;
+	size_t cap;
+	size_t len; /* goes on counting past cap */
+	uint32_t grant;
+};
+
+struct numbered {
+	int nr;
+	const struct sysent *ent;
+};
+
+static size_t emit(struct program *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
+{
+	if (p->len < p->cap)
+		p->out[p->len] = (struct sock_filter)BPF_JUMP(code, k, jt, jf);
+	return p->len++;
+}
+
+static void load(struct program *p, uint32_t offset)
+{
+	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
+}
+
+static void ret(struct program *p, uint32_t action)
+{
+	emit(p, BPF_RET | BPF_K, 0, 0, action);
+}
+
+/* if (A `test` k) return action; */
+static void ret_if(struct program *p, uint16_t test, uint32_t k, uint32_t action)
+{
+	emit(p, BPF_JMP | test | BPF_K, 0, 1, k);
+	ret(p, action);
+}
+
+/*
+ * if (!(A `test` k)) goto the place land() is called for. The far jump is a JA with 32 bits of
+ * offset, so no conditional offset ever nears its limit of 255.
+ */
+static size_t skip_unless(struct program *p, uint16_t test, uint32_t k)
+{
+	emit(p, BPF_JMP | test | BPF_K, 1, 0, k);
+	return emit(p, BPF_JMP | BPF_JA, 0, 0, 0);
+}
+
+static void land(struct program *p, size_t jump)
+{
+	if (jump < p->cap)
+		p->out[jump].k = (uint32_t)(p->len - jump - 1);
+}
+
+int filter_grants(const struct sysent *ent)
+{
+	return ent->need[0] == CALL_NEED_OPEN && ent->mark >= 0;
+}
+
+static void wall_body(struct program *p, const struct sysent *ent, bool wide)
+{
+	if (filter_grants(ent)) {
+		load(p, wide ? OFF_HIGH((unsigned)ent->mark) : OFF_LOW(FILTER_MARK_ARG_I386));
+		ret_if(p, BPF_JEQ, p->grant, RET_DOOR);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(ent->arg); i++) {
+		if (ent->arg[i] != ARG_OFLAGS)
+			continue;
+		load(p, OFF_LOW(i));
+		ret_if(p, BPF_JSET, O_PATH, RET_ALLOW);
+	}
+	ret(p, RET_TRACE);
+}
+
+static void guard_body(struct program *p, enum sys_id id)
+{
+	/* A guard is the exception; every id that is not named here stops. */
+	if (id == SYS_ID_clone3) {
+		ret(p, RET_ERRNO(ENOSYS));
+		return;
+	}
+	if (id == SYS_ID_clone) {
+		load(p, OFF_LOW(0));
+		ret_if(p, BPF_JSET, CLONE_UNTRACED, RET_TRACE);
+		ret(p, RET_ALLOW);
+		return;
+	}
+	if (id == SYS_ID_prctl) {
+		load(p, OFF_LOW(0));
+		ret_if(p, BPF_JEQ, PR_SET_SECCOMP, RET_TRACE);
+		ret(p, RET_ALLOW);
+		return;
+	}
+	if (id == SYS_ID_ioctl) {
+		/* The kernel cuts cmd to 32 bits: so must the comparison. */
+		load(p, OFF_LOW(1));
+		ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
+		ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
+		ret(p, RET_ALLOW);
+		return;
+	}
+	ret(p, RET_TRACE);
+}
+
+static void body(struct program *p, const struct sysent *ent, bool wide)
+{
+	if (ent->group == SYS_GROUP_WALL)
+		wall_body(p, ent, wide);
+	else if (ent->group == SYS_GROUP_GUARD)
+		guard_body(p, sysent_id(ent));
+	else
+		ret(p, RET_TRACE);
+}
+
+static bool watched(const struct sysent *ent)
+{
+	return ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
+	       ent->group == SYS_GROUP_GUARD;
+}
+
+/* The watched rows that `arch` has, by number. */
+static size_t collect(enum sys_arch arch, struct numbered *list)
+{
+	size_t n = 0;
+
+	for (const struct sysent *ent = sysents; ent < sysents + SYS_ID_COUNT; ent++) {
+		size_t at = n;
+		if (!watched(ent) || ent->nr[arch] < 0)
+			continue;
+		for (; at > 0 && list[at - 1].nr > ent->nr[arch]; at--)
+			list[at] = list[at - 1];
+		list[at] = (struct numbered){ent->nr[arch], ent};
+		n++;
+	}
+	return n;
+}
+
+/* A holds the number. Ends in a return on every way. */
+static void search(struct program *p, const struct numbered *list, size_t n, bool wide)
+{
+	if (n > 3) {
+		size_t left = skip_unless(p, BPF_JGE, (uint32_t)list[n / 2].nr);
+		search(p, list + n / 2, n - n / 2, wide);
+		land(p, left);
+		search(p, list, n / 2, wide);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t other = skip_unless(p, BPF_JEQ, (uint32_t)list[i].nr);
+		body(p, list[i].ent, wide);
+		land(p, other);
+	}
+	ret(p, RET_ALLOW);
+}
+
+int filter_build(uint32_t grant, struct sock_filter *out, size_t cap, size_t *ret_len)
+{
+	struct program p = {.out = out, .cap = cap, .grant = grant};
+	struct numbered list[SYS_ID_COUNT];
+
+	for (unsigned i = 0; i < ARRAY_LEN(arches); i++) {
+		load(&p, offsetof(struct seccomp_data, arch));
+		size_t other = skip_unless(&p, BPF_JEQ, arches[i].audit);
+		load(&p, offsetof(struct seccomp_data, nr));
+		if (arches[i].has_x32)
+			ret_if(&p, BPF_JGE, X32_BIT, RET_ERRNO(ENOSYS));
+		search(&p, list, collect(arches[i].arch, list), arches[i].wide);
+		land(&p, other);
+	}
+	ret(&p, RET_ERRNO(ENOSYS));
+	if (p.len > cap)
+		return -E2BIG;
+	*ret_len = p.len;
+	return 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * filter: the seccomp program, derived from syscalls.def.
+ *
+ * What it does with a call, by its row's group:
+ *   WALL     stops for the tracer; an open with O_PATH passes (Landlock never refuses it); an open
+ *            with the GRANT mark waits at the door (USER_NOTIF)
+ *   MOUNT    stops for the tracer
+ *   GUARD    clone with CLONE_UNTRACED, prctl(PR_SET_SECCOMP), ptrace, seccomp, io_uring_setup and
+ *            open_by_handle_at stop; clone3 is ENOSYS; ioctl TIOCSTI and TIOCLINUX are EPERM
+ *   others, and numbers without a row, pass
+ * A foreign architecture and x32 calls (x86-64's audit arch with bit 30 set) are ENOSYS.
+ * Arguments are read under watched numbers only, so every other number stays in the kernel's
+ * constant-action cache (5.11).
+ *
+ * The mark is 32 random bits of the caller. In a 64-bit call it is the upper half of
+ * args[row.mark], which the kernel does not look at. A 32-bit call has no upper halves: there it is
+ * all of args[4] (i386: edi), which no open uses; args[5] (ebp) would not do, SYSENTER keeps the
+ * stack in it.
+ */
+#pragma once
+
+#include "tracer/sysent.h"
+
+#include <linux/filter.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FILTER_MAX	     1024 /* instructions; the kernel's limit is 4096 */
+#define FILTER_MARK_ARG_I386 4
+
+/*
+ * Build into out[0..cap). 0 with *ret_len, or -E2BIG.
+ * Reads and allocates nothing; any architecture pair this build knows is in the one program.
+ */
+int filter_build(uint32_t grant, struct sock_filter *out, size_t cap, size_t *ret_len);
+/* Can this row's call carry the GRANT mark? */
+int filter_grants(const struct sysent *ent);

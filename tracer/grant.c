@@ -1,0 +1,121 @@
+#include "tracer/grant.h"
+
+#include "tracer/filter.h"
+#include "tracer/regs.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+
+void grant_restore_arg(struct tracee *t)
+{
+	int i = t->restore_arg;
+
+	t->restore_arg = -1;
+	if (i >= 0 && !regs_clobbers(t->at.arch, (unsigned)i))
+		(void)regs_set_arg(t->tid, t->at.arch, (unsigned)i, t->at.args[i]); /* ESRCH */
+}
+
+void grant_end(struct tracee *t)
+{
+	if (t->grant_fd >= 0)
+		close(TAKE_FD(t->grant_fd));
+	(void)regs_set_sigmask(t->tid, t->sigmask); /* ESRCH: it needs none any more */
+}
+
+static int mark_arg(const struct tracee *t)
+{
+	return t->at.arch == SYS_ARCH_I386 ? FILTER_MARK_ARG_I386 : t->call.ent->mark;
+}
+
+static uint64_t marked(const struct tracer *tr, const struct tracee *t, int arg)
+{
+	if (t->at.arch == SYS_ARCH_I386)
+		return tr->grant;
+	return (uint64_t)tr->grant << 32 | (uint32_t)t->at.args[arg];
+}
+
+void grant_entered(struct tracee *t)
+{
+	struct regs_call now;
+
+	if (regs_call(t->tid, &now) < 0)
+		return;
+	/* Another thread may have changed the code under it: then this is some other call. */
+	if (now.at == REGS_AT_ENTRY && now.nr == t->at.nr && now.ip == t->at.ip) {
+		tracee_to(t, TRACEE_DOOR);
+		act_resume(t, 0);
+		return;
+	}
+	grant_restore_arg(t);
+	grant_end(t);
+	act_run(t);
+}
+
+void grant_exited(struct tracee *t)
+{
+	struct regs_call now;
+
+	if (regs_call(t->tid, &now) < 0)
+		return;
+	if (now.at == REGS_AT_EXIT && regs_restarts(now.result) && t->grant_fd >= 0) {
+		tracee_to(t,
+			  TRACEE_ENTER); /* SIGSTOP broke the wait; the kernel repeats the call */
+		act_resume(t, 0);
+		return;
+	}
+	grant_restore_arg(t);
+	grant_end(t);
+	act_run(t);
+}
+
+void grant_guest(struct tracer *tr, const struct door_guest *guest)
+{
+	struct tracee *t = tracee_find(&tr->table, guest->tid);
+
+	/* A forged mark, or a foreign filter's work: nothing is pending for this one. */
+	if (!t || t->state != TRACEE_DOOR || t->grant_fd < 0 || guest->nr != t->at.nr) {
+		door_refuse(guest, -ENOSYS);
+		return;
+	}
+	int r = door_give(guest, t->grant_fd, t->grant_cloexec);
+	if (r == -ENOENT)
+		return;
+	if (r < 0)
+		door_refuse(guest, r);
+	tr->counts.handed += r == 0;
+	close(TAKE_FD(t->grant_fd));
+}
+
+/* Set up the repeated call: marked, and with every signal kept away until it is over. */
+static int prepare(const struct tracer *tr, struct tracee *t)
+{
+	int arg = mark_arg(t);
+	int r = regs_get_sigmask(t->tid, &t->sigmask);
+
+	if (r == 0)
+		r = regs_set_sigmask(t->tid, UINT64_MAX);
+	if (r == 0)
+		r = regs_repeat(t->tid, &t->at, arg, marked(tr, t, arg));
+	if (r == 0)
+		t->restore_arg = arg;
+	return r;
+}
+
+int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec)
+{
+	int given AUTOCLOSE = fd;
+
+	if (!filter_grants(t->call.ent))
+		return -EINVAL;
+	int r = prepare(tr, t);
+	call_release(&t->call);
+	if (r < 0) {
+		act_run(t);
+		return r;
+	}
+	t->grant_fd = TAKE_FD(given);
+	t->grant_cloexec = cloexec;
+	tracee_to(t, TRACEE_ENTER);
+	act_resume(t, 0);
+	return 0;
+}

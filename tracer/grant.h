@@ -1,0 +1,27 @@
+/*
+ * grant: a held open gets its descriptor. Inside the room.
+ *
+ * The thread repeats its call with the mark (filter.h), so that the call waits at the door and is
+ * answered with ADDFD|SEND. Until that is over every signal is blocked (PTRACE_SETSIGMASK): a
+ * signal would turn the open into EINTR. Blocked, it stays pending where the kernel put it, with
+ * its siginfo, and is delivered when the mask is put back. SIGSTOP can't be blocked: then the
+ * kernel itself restarts the call, which comes to the door once more.
+ *
+ * On the way: HELD -> (repeat) -> entry stop -> door -> exit stop, where argument and mask are put
+ * back: the program may look at its registers.
+ */
+#pragma once
+
+#include "tracer/act.h"
+
+/* Takes fd over. 0; -EINVAL: not an open, still held; -ESRCH. */
+int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec);
+/* The stop that is the repeated call's entry, or its exit. */
+void grant_entered(struct tracee *t);
+void grant_exited(struct tracee *t);
+/* Somebody waits at the door. */
+void grant_guest(struct tracer *tr, const struct door_guest *guest);
+/* Whatever became of it: no descriptor, and the thread's own signal mask. */
+void grant_end(struct tracee *t);
+/* Put back the argument that was changed (also by others than grants), at an exit stop. */
+void grant_restore_arg(struct tracee *t);

@@ -1,0 +1,467 @@
+#include "tracer/path.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#define PROC_ROOT_INO 1 /* PROC_ROOT_INO of the kernel: the root directory of every procfs */
+#define O_STEP	      (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+
+#define SCOPED (PATH_IN_ROOT | PATH_BENEATH)
+
+/* Where the walk stands, and what is left to walk. */
+struct walk {
+	pid_t tid, tgid;
+	unsigned flags;
+	int root;     /* the tracee's root, or what takes its place */
+	int cur;      /* the directory reached so far */
+	char *todo;   /* owned: the text still to be walked */
+	char *at;     /* the place in it */
+	int links;    /* symlinks followed */
+	bool dangled; /* the last component comes out of a symlink */
+	struct path_at *ret;
+};
+
+/* A component of the text: [name, name+len), and whether it is the last, and a slash follows. */
+struct step {
+	char name[NAME_MAX + 1];
+	bool last;
+	bool slash;
+};
+
+void path_init(struct path_at *at)
+{
+	*at = (struct path_at){.object = -1, .parent = -1};
+}
+
+void path_release(struct path_at *at)
+{
+	if (at->object >= 0)
+		close(at->object);
+	if (at->parent >= 0)
+		close(at->parent);
+	free(at->real);
+	path_init(at);
+}
+
+/* The descriptor, or -errno. */
+static int open_step(int dir, const char *name, int flags)
+{
+	int fd = openat(dir, name, flags | O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* ---- the name of a descriptor ---- */
+
+static bool same_inode(int fd, const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	struct stat a, b;
+	int other AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	/*
+	 * RESOLVE_NO_SYMLINKS refuses a last symlink too unless O_NOFOLLOW goes with O_PATH: then
+	 * the link itself is opened (openat2(2)).
+	 */
+	return other >= 0 && fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+int path_of_fd(int fd, char **ret)
+{
+	char link[40];
+	char text[PATH_MAX + 1];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, text, sizeof(text) - 1);
+	if (n < 0)
+		return errno == ENAMETOOLONG ? -ENOENT : -errno;
+	text[n] = '\0';
+	if (text[0] != '/' || !same_inode(fd, text))
+		return -ENOENT;
+	char *copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+/* ---- the beginning ---- */
+
+static int open_base(const struct walk *w, int dirfd, const char *given)
+{
+	char name[48];
+
+	if (given[0] == '/' && !(w->flags & SCOPED))
+		return open_step(w->root, ".", 0);
+	if (dirfd == AT_FDCWD) {
+		snprintf(name, sizeof(name), "/proc/%d/cwd", w->tid);
+		return open_step(AT_FDCWD, name, 0);
+	}
+	if (dirfd < 0)
+		return -EBADF;
+	/* By the thread: its descriptor table need not be the leader's (CLONE_FILES). */
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", w->tid, dirfd);
+	int fd = open_step(AT_FDCWD, name, 0);
+	return fd == -ENOENT ? -EBADF : fd;
+}
+
+static int open_root(pid_t tid)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/%d/root", tid);
+	return open_step(AT_FDCWD, name, 0);
+}
+
+/* ---- steps ---- */
+
+static uint64_t mount_of(int fd)
+{
+	struct statx x = {0};
+
+	/* STATX_MNT_ID is of 5.8; ids begin at 1. */
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 ? x.stx_mnt_id : 0;
+}
+
+/* May the walk go to fd? */
+static int check_mount(const struct walk *w, int fd)
+{
+	bool crosses = (w->flags & PATH_NO_XDEV) && mount_of(fd) != mount_of(w->cur);
+
+	return crosses ? -EXDEV : 0;
+}
+
+/* Takes fd, a result of open_step(). 0, or its error. */
+static int move_to(struct walk *w, int fd)
+{
+	if (fd < 0)
+		return fd;
+	if (check_mount(w, fd) < 0) {
+		close(fd);
+		return -EXDEV;
+	}
+	close(w->cur);
+	w->cur = fd;
+	return 0;
+}
+
+static int move_to_root(struct walk *w)
+{
+	if (w->flags & PATH_BENEATH)
+		return -EXDEV;
+	return move_to(w, open_step(w->root, ".", 0));
+}
+
+static bool same_place(int a, int b)
+{
+	struct statx x, y;
+	unsigned mask = STATX_INO | STATX_MNT_ID;
+
+	return statx(a, "", AT_EMPTY_PATH, mask, &x) == 0 &&
+	       statx(b, "", AT_EMPTY_PATH, mask, &y) == 0 && x.stx_ino == y.stx_ino &&
+	       x.stx_dev_major == y.stx_dev_major && x.stx_dev_minor == y.stx_dev_minor &&
+	       x.stx_mnt_id == y.stx_mnt_id;
+}
+
+static int step_up(struct walk *w)
+{
+	if (same_place(w->cur, w->root))
+		return w->flags & PATH_BENEATH ? -EXDEV : 0;
+	return move_to(w, open_step(w->cur, "..", O_DIRECTORY));
+}
+
+/* Put `text` before what is left. */
+static int put_before(struct walk *w, const char *text)
+{
+	size_t head = strlen(text);
+	size_t tail = strlen(w->at);
+	char *joined = malloc(head + 1 + tail + 1);
+
+	if (!joined)
+		return -ENOMEM;
+	memcpy(joined, text, head);
+	memcpy(joined + head, w->at, tail + 1); /* begins with a slash, or is empty */
+	free(w->todo);
+	w->todo = w->at = joined;
+	return 0;
+}
+
+static bool on_procfs(int dir)
+{
+	struct statfs fs;
+	return fstatfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* A magic link is what RESOLVE_NO_MAGICLINKS refuses (openat2(2)). */
+static bool is_magic(int dir, const char *name)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+	int fd AUTOCLOSE = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+
+	return fd < 0 && errno == ELOOP;
+}
+
+/* What `self` and `thread-self` at the root of a procfs say to the tracee; false: not one of them.
+ */
+static bool proc_self(const struct walk *w, const char *name, char *text, size_t n)
+{
+	struct stat st;
+
+	if (strcmp(name, "self") != 0 && strcmp(name, "thread-self") != 0)
+		return false;
+	if (fstat(w->cur, &st) != 0 || st.st_ino != PROC_ROOT_INO)
+		return false;
+	if (name[0] == 's')
+		snprintf(text, n, "%d", w->tgid);
+	else
+		snprintf(text, n, "%d/task/%d", w->tgid, w->tid);
+	return true;
+}
+
+static int read_link(int fd, char *text, size_t n)
+{
+	ssize_t got = readlinkat(fd, "", text, n - 1);
+
+	if (got < 0)
+		return -errno;
+	if (got == 0)
+		return -ENOENT;
+	text[got] = '\0';
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static int name_absent(struct path_at *at)
+{
+	char *dir AUTOFREE = NULL;
+	int r = path_of_fd(at->parent, &dir);
+
+	if (r == -ENOMEM)
+		return r;
+	at->unreachable = r < 0;
+	if (r < 0)
+		return 0;
+	const char *slash = strcmp(dir, "/") == 0 ? "" : "/";
+	if (asprintf(&at->real, "%s%s%s", dir, slash, at->name) < 0) {
+		at->real = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int name_object(struct path_at *at)
+{
+	if (fstat(at->object, &at->st) < 0)
+		return -errno;
+	at->exists = true;
+	int r = path_of_fd(at->object, &at->real);
+	at->unreachable = r < 0;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* The walk ends at `object` (taken), below w->cur by `name`, or with no name of its own. */
+static int finish(struct walk *w, int object, const char *name)
+{
+	struct path_at *at = w->ret;
+
+	at->object = object;
+	if (w->cur >= 0 && check_mount(w, object) < 0)
+		return -EXDEV;
+	if (name) {
+		snprintf(at->name, sizeof(at->name), "%s", name);
+		at->parent = TAKE_FD(w->cur);
+	}
+	int r = name_object(at);
+	if (r == 0 && at->trailing && !S_ISDIR(at->st.st_mode) && !S_ISLNK(at->st.st_mode))
+		return -ENOTDIR;
+	return r;
+}
+
+static int finish_absent(struct walk *w, const struct step *s)
+{
+	struct path_at *at = w->ret;
+
+	if (w->dangled && !(w->flags & PATH_CREATE))
+		return -ENOENT;
+	snprintf(at->name, sizeof(at->name), "%s", s->name);
+	at->parent = TAKE_FD(w->cur);
+	return name_absent(at);
+}
+
+/* ---- the walk ---- */
+
+static int next_step(struct walk *w, struct step *s)
+{
+	size_t len = strcspn(w->at, "/");
+
+	if (len > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(s->name, w->at, len);
+	s->name[len] = '\0';
+	w->at += len;
+	s->slash = *w->at == '/';
+	s->last = w->at[strspn(w->at, "/")] == '\0';
+	return 0;
+}
+
+/* A plain symlink: its text takes its place. */
+static int follow(struct walk *w, const struct step *s, const char *text)
+{
+	if (s->last)
+		w->dangled = true;
+	int r = put_before(w, text);
+	if (r < 0 || text[0] != '/')
+		return r;
+	return move_to_root(w);
+}
+
+static int follow_magic(struct walk *w, const struct step *s, bool *ret_done)
+{
+	if (w->flags & PATH_NO_MAGIC)
+		return -ELOOP;
+	if (w->flags & SCOPED)
+		return -EXDEV;
+	int target = open_step(w->cur, s->name, 0);
+	if (target < 0)
+		return target;
+	if (!s->last)
+		return move_to(w, target);
+	*ret_done = true;
+	w->ret->magic = true;
+	w->ret->trailing = s->slash;
+	return finish(w, target, NULL);
+}
+
+static int take_link(struct walk *w, const struct step *s, int link, bool *ret_done)
+{
+	char text[PATH_MAX];
+
+	if (++w->links > PATH_LINKS_MAX || (w->flags & PATH_NO_SYMLINKS))
+		return -ELOOP;
+	if (on_procfs(w->cur)) {
+		if (proc_self(w, s->name, text, sizeof(text)))
+			return follow(w, s, text);
+		if (is_magic(w->cur, s->name))
+			return follow_magic(w, s, ret_done);
+	}
+	int r = read_link(link, text, sizeof(text));
+	return r < 0 ? r : follow(w, s, text);
+}
+
+static int take_name(struct walk *w, const struct step *s, bool *ret_done)
+{
+	struct stat st;
+	int fd AUTOCLOSE = open_step(w->cur, s->name, O_NOFOLLOW);
+
+	if (fd == -ENOENT && s->last) {
+		*ret_done = true;
+		w->ret->trailing = s->slash;
+		return finish_absent(w, s);
+	}
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode) && (!s->last || s->slash || (w->flags & PATH_FOLLOW)))
+		return take_link(w, s, fd, ret_done);
+	if (!s->last) {
+		if (!S_ISDIR(st.st_mode))
+			return -ENOTDIR;
+		return move_to(w, TAKE_FD(fd));
+	}
+	*ret_done = true;
+	w->ret->trailing = s->slash;
+	return finish(w, TAKE_FD(fd), s->name);
+}
+
+static int walk_on(struct walk *w)
+{
+	struct step s;
+	bool done = false;
+
+	while (!done) {
+		w->at += strspn(w->at, "/");
+		if (!*w->at) /* "/", or it ended in "." or ".." */
+			return finish(w, TAKE_FD(w->cur), NULL);
+		int r = next_step(w, &s);
+		if (r < 0)
+			return r;
+		if (strcmp(s.name, ".") == 0)
+			r = faccessat(w->cur, ".", F_OK, 0) < 0 ? -errno : 0;
+		else if (strcmp(s.name, "..") == 0)
+			r = step_up(w);
+		else
+			r = take_name(w, &s, &done);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* openat2 with a scope: dirfd takes the root's place. */
+static int enter_scope(struct walk *w, const char *given)
+{
+	if (!(w->flags & SCOPED))
+		return 0;
+	int top = open_step(w->cur, ".", 0);
+	if (top < 0)
+		return top;
+	close(w->root);
+	w->root = top;
+	return given[0] == '/' ? move_to_root(w) : 0;
+}
+
+static int walk_from(struct walk *w, int dirfd, const char *given)
+{
+	w->root = open_root(w->tid);
+	if (w->root < 0)
+		return w->root;
+	w->cur = open_base(w, dirfd, given);
+	if (w->cur < 0)
+		return w->cur;
+	if (!*given)
+		return finish(w, TAKE_FD(w->cur), NULL);
+	w->todo = w->at = strdup(given);
+	if (!w->todo)
+		return -ENOMEM;
+	int r = enter_scope(w, given);
+	return r < 0 ? r : walk_on(w);
+}
+
+int path_resolve(pid_t tid, pid_t tgid, int dirfd, const char *given, unsigned flags,
+		 struct path_at *ret)
+{
+	struct path_at at;
+	struct walk w = {
+		.tid = tid, .tgid = tgid, .flags = flags, .root = -1, .cur = -1, .ret = &at};
+
+	if (!*given && !(flags & PATH_EMPTY))
+		return -ENOENT;
+	if (strlen(given) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	path_init(&at);
+	int r = walk_from(&w, dirfd, given);
+	if (w.root >= 0)
+		close(w.root);
+	if (w.cur >= 0)
+		close(w.cur);
+	free(w.todo);
+	if (r < 0)
+		path_release(&at);
+	else
+		*ret = at;
+	return r;
+}

@@ -1,0 +1,222 @@
+#include "tracer/regs.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+static enum sys_arch arch_of(uint32_t audit)
+{
+	switch (audit) {
+	case AUDIT_ARCH_X86_64:
+		return SYS_ARCH_X86_64;
+	case AUDIT_ARCH_I386:
+		return SYS_ARCH_I386;
+	case AUDIT_ARCH_AARCH64:
+		return SYS_ARCH_AARCH64;
+	default:
+		return SYS_ARCH_COUNT;
+	}
+}
+
+int regs_call(pid_t tid, struct regs_call *ret)
+{
+	struct __ptrace_syscall_info info;
+
+	memset(&info, 0, sizeof(info));
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) < 0)
+		return -errno;
+	*ret = (struct regs_call){.arch = arch_of(info.arch), .ip = info.instruction_pointer};
+	switch (info.op) {
+	case PTRACE_SYSCALL_INFO_ENTRY:
+		ret->at = REGS_AT_ENTRY;
+		ret->nr = (int64_t)info.entry.nr;
+		memcpy(ret->args, info.entry.args, sizeof(ret->args));
+		break;
+	case PTRACE_SYSCALL_INFO_SECCOMP:
+		ret->at = REGS_AT_SECCOMP;
+		ret->nr = (int64_t)info.seccomp.nr;
+		memcpy(ret->args, info.seccomp.args, sizeof(ret->args));
+		break;
+	case PTRACE_SYSCALL_INFO_EXIT:
+		ret->at = REGS_AT_EXIT;
+		ret->result = info.exit.rval;
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+bool regs_restarts(int64_t result)
+{
+	return result <= -512 && result >= -516;
+}
+
+int regs_get_sigmask(pid_t tid, uint64_t *ret)
+{
+	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(*ret), ret) < 0 ? -errno : 0;
+}
+
+int regs_set_sigmask(pid_t tid, uint64_t mask)
+{
+	return ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) < 0 ? -errno : 0;
+}
+
+#ifdef __x86_64__
+
+#define INSN_SIZE 2 /* syscall, sysenter's way back in the vdso, int $0x80 */
+
+/* PTRACE_GETREGS, unlike GETREGSET, has one layout for 64-bit and 32-bit tracees alike. */
+static int get(pid_t tid, struct user_regs_struct *r)
+{
+	return ptrace(PTRACE_GETREGS, tid, NULL, r) < 0 ? -errno : 0;
+}
+
+static int set(pid_t tid, struct user_regs_struct *r)
+{
+	return ptrace(PTRACE_SETREGS, tid, NULL, r) < 0 ? -errno : 0;
+}
+
+static unsigned long long *arg_of(struct user_regs_struct *r, enum sys_arch arch, unsigned i)
+{
+	unsigned long long *wide[] = {&r->rdi, &r->rsi, &r->rdx, &r->r10, &r->r8, &r->r9};
+	unsigned long long *i386[] = {&r->rbx, &r->rcx, &r->rdx, &r->rsi, &r->rdi, &r->rbp};
+
+	return arch == SYS_ARCH_I386 ? i386[i] : wide[i];
+}
+
+int regs_set_result(pid_t tid, int64_t result)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.rax = (uint64_t)result;
+	return set(tid, &r);
+}
+
+int regs_skip(pid_t tid, int64_t result)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.orig_rax = (uint64_t)-1;
+	r.rax = (uint64_t)result;
+	return set(tid, &r);
+}
+
+int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	*arg_of(&r, arch, i) = value;
+	return set(tid, &r);
+}
+
+int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.rip -= INSN_SIZE;
+	r.rax = (uint64_t)call->nr;
+	/* No call is going on: a signal on the way must not take this for one to restart. */
+	r.orig_rax = (uint64_t)-1;
+	if (mark_arg >= 0)
+		*arg_of(&r, call->arch, (unsigned)mark_arg) = marked;
+	return set(tid, &r);
+}
+
+bool regs_clobbers(enum sys_arch arch, unsigned i)
+{
+	(void)arch;
+	(void)i;
+	return false;
+}
+
+#elif defined(__aarch64__)
+
+#define INSN_SIZE 4
+
+static int get(pid_t tid, struct user_regs_struct *r)
+{
+	struct iovec iov = {r, sizeof(*r)};
+	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) < 0 ? -errno : 0;
+}
+
+static int set(pid_t tid, struct user_regs_struct *r)
+{
+	struct iovec iov = {r, sizeof(*r)};
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) < 0 ? -errno : 0;
+}
+
+int regs_set_result(pid_t tid, int64_t result)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.regs[0] = (uint64_t)result;
+	return set(tid, &r);
+}
+
+int regs_skip(pid_t tid, int64_t result)
+{
+	int nr = -1;
+	struct iovec iov = {&nr, sizeof(nr)};
+
+	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
+		return -errno;
+	return regs_set_result(tid, result);
+}
+
+int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	(void)arch;
+	if (err < 0)
+		return err;
+	r.regs[i] = value;
+	return set(tid, &r);
+}
+
+int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.pc -= INSN_SIZE;
+	r.regs[8] = (uint64_t)call->nr;
+	r.regs[0] = call->args[0]; /* the result took its place */
+	if (mark_arg >= 0)
+		r.regs[mark_arg] = marked;
+	return set(tid, &r);
+}
+
+bool regs_clobbers(enum sys_arch arch, unsigned i)
+{
+	(void)arch;
+	return i == 0;
+}
+
+#else
+#error "regs: this architecture has no code yet"
+#endif

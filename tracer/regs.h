@@ -1,0 +1,51 @@
+/*
+ * regs: the registers of a tracee in a ptrace stop; the one file with per-architecture code.
+ *
+ * An x86-64 tracer sees i386 tracees (and int $0x80 from 64-bit code) in the 64-bit layout.
+ * Every function gives 0, -ESRCH where the tracee is gone or no longer stopped, or -errno.
+ */
+#pragma once
+
+#include "tracer/sysent.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum regs_at { REGS_AT_NONE, REGS_AT_ENTRY, REGS_AT_SECCOMP, REGS_AT_EXIT };
+
+/* What PTRACE_GET_SYSCALL_INFO (5.3) tells. */
+struct regs_call {
+	enum regs_at at;
+	enum sys_arch arch; /* SYS_ARCH_COUNT: none that we know */
+	uint64_t ip;	    /* behind the system call instruction */
+	int64_t nr;	    /* entry and seccomp stops */
+	uint64_t args[6];   /* entry and seccomp stops */
+	int64_t result;	    /* exit stops: >= 0, or -errno */
+};
+
+int regs_call(pid_t tid, struct regs_call *ret);
+
+/*
+ * Is this result one of the kernel's own restart codes (512 to 516, errno.h of the kernel)? Then
+ * the call has not ended: it begins anew, or becomes EINTR after a handler.
+ */
+bool regs_restarts(int64_t result);
+/* At an exit stop: what the call returns. */
+int regs_set_result(pid_t tid, int64_t result);
+/* At a seccomp stop: the call does not run and returns `result`. */
+int regs_skip(pid_t tid, int64_t result);
+/* Argument i as the kernel (at an entry or seccomp stop) or the program (at an exit stop) sees it.
+ */
+int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value);
+/*
+ * At an exit stop: go back over the instruction, so that the call of `call` (as it was at its
+ * entry) runs again; with mark_arg >= 0, with `marked` in that argument.
+ */
+int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked);
+/* Does argument i lose its value to the result? (aarch64's x0 does.) */
+bool regs_clobbers(enum sys_arch arch, unsigned i);
+
+/* The mask of blocked signals, as a plain 64-bit set. */
+int regs_get_sigmask(pid_t tid, uint64_t *ret);
+int regs_set_sigmask(pid_t tid, uint64_t mask);

@@ -1,0 +1,87 @@
+/*
+ * tracee: one traced thread, and the table of all of them.
+ *
+ * A tracee belongs to its table; pointers to it are loans that end with the next tracee_drop() or
+ * tracee_rename(). What lives longer names a thread by {tid, gen}.
+ *
+ * The state machine: `state` changes in tracee_step() (a stop arrived) and by the answers of the
+ * room's face, always through tracee_to(). What a stop means in a state is one cell of a table.
+ */
+#pragma once
+
+#include "tracer/call.h"
+#include "tracer/regs.h"
+#include "tracer/stop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum tracee_state {
+	TRACEE_NEW,   /* known, its first stop has not come yet */
+	TRACEE_RUN,   /* runs, or is in a call that is not watched */
+	TRACEE_CALL,  /* in a watched call, on its way to the exit stop */
+	TRACEE_HELD,  /* at the exit stop, waiting for an answer */
+	TRACEE_ENTER, /* a grant: repeats its call, on its way to the entry stop */
+	TRACEE_DOOR,  /* a grant: waits at the door, then comes to the exit stop */
+	TRACEE_STATE_COUNT,
+};
+
+/* What is to be done about a stop. */
+enum tracee_act {
+	TRACEE_ACT_BUG,
+	TRACEE_ACT_RESUME,  /* go on; a STOP_SIGNAL delivers its signal */
+	TRACEE_ACT_FIRST,   /* the first stop: now it runs */
+	TRACEE_ACT_SECCOMP, /* look at the call, then decide */
+	TRACEE_ACT_EXIT,    /* a watched call is over */
+	TRACEE_ACT_ENTERED, /* a grant has come to its entry */
+	TRACEE_ACT_GRANTED, /* a grant has come to its exit */
+	TRACEE_ACT_CLONED,  /* a new tracee is announced */
+	TRACEE_ACT_EXECED,
+	TRACEE_ACT_LISTEN, /* a job-control stop: stay stopped, but hear SIGCONT */
+	TRACEE_ACT_ENDED,
+	TRACEE_ACT_COUNT,
+};
+
+struct tracee {
+	pid_t tid;
+	pid_t tgid;
+	uint32_t gen;
+	enum tracee_state state;
+	bool listening;	     /* in a job-control stop */
+	bool job_stopped;    /* of a leader: TRACER_STOPPED was reported for the process */
+	struct regs_call at; /* the watched call, as it was at its seccomp stop */
+	struct call call;    /* decoded; while HELD */
+	int restore_arg;     /* argument to put back at the exit stop, -1: none */
+	/* While ENTER or DOOR: */
+	int grant_fd; /* owned; -1 once it was given */
+	bool grant_cloexec;
+	uint64_t sigmask;    /* the thread's own; every signal is blocked meanwhile */
+	struct tracee *next; /* in its bucket */
+};
+
+#define TRACEE_BUCKETS 1024
+
+struct tracee_table {
+	struct tracee *bucket[TRACEE_BUCKETS];
+	size_t len;
+	uint32_t last_gen;
+};
+
+enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind);
+void tracee_to(struct tracee *t, enum tracee_state state);
+/* Does the state need to see the next entry or exit stop (PTRACE_SYSCALL rather than CONT)? */
+bool tracee_needs_syscall(const struct tracee *t);
+
+struct tracee *tracee_find(const struct tracee_table *table, pid_t tid);
+/* A new tracee in state NEW; an entry of the same tid is dropped (the kernel reused it). NULL: no
+ * memory. */
+struct tracee *tracee_add(struct tracee_table *table, pid_t tid, pid_t tgid);
+void tracee_drop(struct tracee_table *table, struct tracee *t);
+/* exec by a thread that was not the leader: it has the leader's tid now. The leader must be
+ * dropped. */
+void tracee_rename(struct tracee_table *table, struct tracee *t, pid_t tid);
+/* Call f for each (f may drop the one it is given). */
+void tracee_each(struct tracee_table *table, void (*f)(struct tracee *t, void *arg), void *arg);
+void tracee_free_all(struct tracee_table *table);

@@ -1,0 +1,264 @@
+#include "tracer/tracer.h"
+
+#include "tracer/act.h"
+#include "tracer/grant.h"
+#include "tracer/regs.h"
+#include "tracer/spawn.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#define STOPS_AT_ONCE 256 /* handled by one tracer_next() before the caller has its turn */
+
+/* One status, else one guest. 1 something was done, 0 nothing is there. */
+static int advance(struct tracer *tr)
+{
+	struct reap_status status;
+	struct door_guest guest;
+	int r = reap_next(&tr->queue, &tr->table, &status);
+
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		r = act_on_status(tr, &status);
+		return r < 0 ? r : 1;
+	}
+	r = door_next(tr->door, &guest);
+	if (r > 0)
+		grant_guest(tr, &guest);
+	return r;
+}
+
+/* Nobody is left: take the listeners' hang-ups, else tracer_fd() would stay readable. */
+static void close_door(struct tracer *tr)
+{
+	struct door_guest guest;
+
+	while (door_next(tr->door, &guest) > 0)
+		grant_guest(tr, &guest);
+}
+
+int tracer_next(struct tracer *tr, struct tracer_event *ret)
+{
+	call_release(&tr->noticed);
+	for (unsigned n = 0; tr->out_len == 0; n++) {
+		if (tr->table.len == 0 && !reap_strays()) {
+			close_door(tr);
+			return -ECHILD;
+		}
+		if (n == STOPS_AT_ONCE) {
+			door_ring(tr->door);
+			return 0;
+		}
+		int r = advance(tr);
+		if (r < 0 && tr->out_len == 0)
+			return r;
+		if (r == 0)
+			return 0;
+	}
+	*ret = tr->out[tr->out_head];
+	tr->out_head = (tr->out_head + 1) % ACT_EVENTS_MAX;
+	tr->out_len--;
+	return 1;
+}
+
+/* ---- the face ---- */
+
+static int new_mark(uint32_t *ret)
+{
+	uint32_t mark = 0;
+
+	/* 0 and all ones are what a program's upper halves hold by themselves. */
+	while (mark == 0 || mark == UINT32_MAX)
+		if (getrandom(&mark, sizeof(mark), 0) != sizeof(mark))
+			return -errno;
+	*ret = mark;
+	return 0;
+}
+
+int tracer_new(const struct tracer_options *options, struct tracer **ret)
+{
+	struct tracer *tr = calloc(1, sizeof(*tr));
+
+	if (!tr)
+		return -ENOMEM;
+	tr->options = *options;
+	int r = new_mark(&tr->grant);
+	if (r == 0)
+		r = door_new(&tr->door);
+	if (r < 0) {
+		free(tr);
+		return r;
+	}
+	*ret = tr;
+	return 0;
+}
+
+/* Whoever reaped a tracee behind our back, it must not be waited for. */
+static void drop_vanished(struct tracee *t, void *arg)
+{
+	struct tracer *tr = arg;
+
+	if (!reap_exists(t->tid))
+		tracee_drop(&tr->table, t);
+}
+
+static void end_all(struct tracer *tr)
+{
+	while (tr->table.len > 0 || reap_strays()) {
+		tracer_kill_all(tr);
+		int r = advance(tr);
+		tr->out_len = 0;
+		if (r > 0)
+			continue;
+		tracee_each(&tr->table, drop_vanished, tr);
+		usleep(200);
+	}
+}
+
+void tracer_free(struct tracer *tr)
+{
+	if (!tr)
+		return;
+	end_all(tr);
+	for (size_t i = 0; i < tr->newborns_len; i++)
+		close(tr->newborns[i].report);
+	free(tr->newborns);
+	call_release(&tr->noticed);
+	tracee_free_all(&tr->table);
+	reap_free(&tr->queue);
+	door_free(tr->door);
+	free(tr);
+}
+
+int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid,
+		 enum tracer_stage *ret_stage)
+{
+	struct spawn_result child;
+	size_t n = tr->newborns_len;
+	struct act_newborn *more = reallocarray(tr->newborns, n + 1, sizeof(*more));
+
+	*ret_stage = TRACER_STAGE_SETUP;
+	if (!more)
+		return -ENOMEM;
+	tr->newborns = more;
+	int r = spawn_start(s, tr->grant, &child, ret_stage);
+	if (r < 0)
+		return r;
+	r = door_add(tr->door, child.listener);
+	struct tracee *t = r == 0 ? tracee_add(&tr->table, child.pid, child.pid) : NULL;
+	if (!t) {
+		spawn_end(child.pid);
+		close(child.report);
+		return r < 0 ? r : -ENOMEM;
+	}
+	tracee_to(t, TRACEE_RUN);
+	tr->newborns[tr->newborns_len++] = (struct act_newborn){child.pid, child.report};
+	*ret_pid = child.pid;
+	return 0;
+}
+
+int tracer_fd(const struct tracer *tr)
+{
+	return door_fd(tr->door);
+}
+
+static struct tracee *held(const struct tracer *tr, struct tracee_name who)
+{
+	struct tracee *t = tracee_find(&tr->table, who.tid);
+
+	return t && t->gen == who.gen && t->state == TRACEE_HELD ? t : NULL;
+}
+
+bool tracer_is_held(const struct tracer *tr, struct tracee_name who)
+{
+	return held(tr, who) != NULL;
+}
+
+int tracer_deny(struct tracer *tr, struct tracee_name who)
+{
+	struct tracee *t = held(tr, who);
+
+	if (!t)
+		return -ESRCH;
+	call_release(&t->call);
+	act_run(t);
+	return 0;
+}
+
+int tracer_set_result(struct tracer *tr, struct tracee_name who, int64_t result)
+{
+	struct tracee *t = held(tr, who);
+
+	if (!t)
+		return -ESRCH;
+	int r = regs_set_result(t->tid, result);
+	call_release(&t->call);
+	act_run(t);
+	return r;
+}
+
+int tracer_again(struct tracer *tr, struct tracee_name who)
+{
+	struct tracee *t = held(tr, who);
+
+	if (!t)
+		return -ESRCH;
+	int r = regs_repeat(t->tid, &t->at, -1, 0);
+	call_release(&t->call);
+	act_run(t);
+	return r;
+}
+
+int tracer_hand_over(struct tracer *tr, struct tracee_name who, int fd, bool cloexec)
+{
+	int given AUTOCLOSE = fd;
+	struct tracee *t = held(tr, who);
+
+	return t ? grant_begin(tr, t, TAKE_FD(given), cloexec) : -ESRCH;
+}
+
+/* ---- all of them ---- */
+
+struct list {
+	pid_t *pids;
+	size_t cap, len;
+};
+
+static void list_one(struct tracee *t, void *arg)
+{
+	struct list *list = arg;
+
+	if (t->tid != t->tgid)
+		return;
+	if (list->len < list->cap)
+		list->pids[list->len] = t->tid;
+	list->len++;
+}
+
+size_t tracer_processes(const struct tracer *tr, pid_t *pids, size_t cap)
+{
+	struct list list = {.pids = pids, .cap = cap};
+
+	tracee_each((struct tracee_table *)&tr->table, list_one, &list);
+	return list.len;
+}
+
+static void kill_one(struct tracee *t, void *arg)
+{
+	(void)arg;
+	/* Not reaped yet, so the number is still its own. */
+	if (t->tid == t->tgid)
+		kill(t->tid, SIGKILL);
+}
+
+void tracer_kill_all(struct tracer *tr)
+{
+	tracee_each(&tr->table, kill_one, NULL);
+}
+
+struct tracer_counts tracer_counts(const struct tracer *tr)
+{
+	return tr->counts;
+}
