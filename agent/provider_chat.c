@@ -171,6 +171,7 @@ static int perform(struct attempt *a, enum error_where where, const char *url,
 	if (err) {
 		redact(c, ret_error->text);
 		redact(c, ret_error->detail);
+		redact(c, ret_error->request_id);
 	}
 	return err;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MESSAGE_MAX 300 /* bytes of the server's own words in a sentence */
+#define SECRET_MIN  6	/* bytes; what is shorter is a placeholder, and part of many words */
 
 struct words {
 	enum error_where where;
@@ -184,7 +185,7 @@ int error_from_answer(const struct error_facts *f, enum provider_error_kind kind
 void error_redact(char *text, const char *secret)
 {
 	size_t n = secret ? strlen(secret) : 0;
-	if (!n)
+	if (n < SECRET_MIN)
 		return;
 	for (char *at = text; (at = strstr(at, secret)); at += n)
 		memset(at, '*', n);

@@ -26,7 +26,7 @@ int error_from_http(const struct error_facts *f, int err, struct provider_error 
 /* The answer came but is unusable: what tells why. Returns -EIO. */
 int error_from_answer(const struct error_facts *f, enum provider_error_kind kind, bool retryable,
 		      const char *what, struct provider_error *ret);
-/* Every occurrence of secret in text becomes asterisks. NULL and "" are fine. */
+/* Every occurrence of secret in text becomes asterisks. NULL, or less than 6 bytes: nothing. */
 void error_redact(char *text, const char *secret);
 /* The few words for a wait: "the server is busy". */
 const char *error_short(const struct provider_error *e);

@@ -58,3 +58,25 @@ bool foldname_alike(const char *a, size_t an, const char *b, size_t bn)
 		advance(row, as[i], bs, bn);
 	return row[bn];
 }
+
+enum foldname_relation foldname_relation(const char *path, const char *of)
+{
+	bool same = true;
+
+	for (;;) {
+		path += strspn(path, "/");
+		of += strspn(of, "/");
+		size_t n = strcspn(path, "/"), m = strcspn(of, "/");
+		if (n == 0 && m)
+			return FOLDNAME_ABOVE;
+		if (n == 0)
+			return same ? FOLDNAME_AT : FOLDNAME_ALIKE;
+		bool last = path[n] == '\0';
+		if (m == 0 || (last ? !foldname_alike(path, n, of, m)
+				    : n != m || strncasecmp(path, of, n) != 0))
+			return FOLDNAME_FREE;
+		same = same && n == m && memcmp(path, of, n) == 0;
+		path += n;
+		of += m;
+	}
+}

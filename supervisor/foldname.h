@@ -13,3 +13,17 @@
 
 /* One component each, at most NAME_MAX bytes (longer ones are never alike). */
 bool foldname_alike(const char *a, size_t an, const char *b, size_t bn);
+
+/* How a path stands to another one, the strongest last. */
+enum foldname_relation {
+	FOLDNAME_FREE,
+	FOLDNAME_ALIKE, /* not it, but perhaps taken for it */
+	FOLDNAME_AT,	/* the same */
+	FOLDNAME_ABOVE, /* it begins the other, perhaps but for case */
+};
+
+/*
+ * Absolute, resolved paths. Only the last name of `path` may be a new one: the others exist, and
+ * their inodes tell what they are, so of these only case is ignored.
+ */
+enum foldname_relation foldname_relation(const char *path, const char *of);

@@ -3,6 +3,7 @@
 #include "supervisor/dirwalk.h"
 #include "supervisor/escape.h"
 #include "supervisor/foldname.h"
+#include "supervisor/place.h"
 #include "supervisor/reach.h"
 #include "tracer/util.h"
 
@@ -10,9 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <strings.h>
-
-#define LEVELS_MAX 4096 /* of a walk upward; PATH_MAX allows no more components */
 
 /* One existing path that rules name, or one that would be. */
 struct node {
@@ -65,17 +63,19 @@ static void stranger_below(const char *path, char ret[PATH_MAX + 2])
 	ret[n] = '\0';
 }
 
-static bool is_guarded(const struct guard *g, const struct rule *r)
+/* An exception, or what opens a part of one again, or the exception itself. */
+static bool is_guarded(const struct guard *g, const bool *exception, size_t i)
 {
+	const struct rule *r = policy_at(g->p, i);
+
 	if (is_glob(r) || r->sensitive || strlen(r->path) >= PATH_MAX)
 		return false;
-	if (reach_is_exception(g->p, r))
+	if (exception[i])
 		return true;
-	/* what opens a part of an exception again, or the exception itself */
-	for (size_t i = 0; i < policy_len(g->p); i++) {
-		const struct rule *e = policy_at(g->p, i);
-		if (!is_glob(e) && e->effect != EFFECT_ALLOW && (e->access & r->access) &&
-		    reach_covers(e->path, r->path) && reach_is_exception(g->p, e))
+	for (size_t k = 0; k < policy_len(g->p); k++) {
+		const struct rule *e = policy_at(g->p, k);
+		if (exception[k] && !is_glob(e) && (e->access & r->access) &&
+		    reach_covers(e->path, r->path))
 			return true;
 	}
 	return false;
@@ -124,34 +124,43 @@ static void merge_nodes(struct guard *g)
 	g->nodes = kept;
 }
 
+static int add_node(struct guard *g, const struct rule *r, bool exception)
+{
+	char *path = strdup(r->path);
+
+	if (!path)
+		return -ENOMEM;
+	g->node[g->nodes++] = (struct node){
+		.path = path,
+		.exception = exception,
+		.at = r->access,
+		.below = r->kind == RULE_TREE ? r->access : 0,
+		.fd = -1,
+		.parent = -1,
+	};
+	return 0;
+}
+
 static int collect(struct guard *g)
 {
 	size_t n = policy_len(g->p);
+	bool *exception AUTOFREE
+	= calloc(n + 1, sizeof(*exception));
+	int r = 0;
 
 	g->node = calloc(n + 1, sizeof(*g->node));
 	g->by_inode = calloc(n + 1, sizeof(struct node *));
-	if (!g->node || !g->by_inode)
+	if (!g->node || !g->by_inode || !exception)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		const struct rule *r = policy_at(g->p, i);
-		bool exception = reach_is_exception(g->p, r);
-		g->has_glob |= exception && is_glob(r);
-		if (!is_guarded(g, r))
-			continue;
-		char *path = strdup(r->path);
-		if (!path)
-			return -ENOMEM;
-		g->node[g->nodes++] = (struct node){
-			.path = path,
-			.exception = exception,
-			.at = r->access,
-			.below = r->kind == RULE_TREE ? r->access : 0,
-			.fd = -1,
-			.parent = -1,
-		};
+		exception[i] = reach_is_exception(g->p, policy_at(g->p, i));
+		g->has_glob |= exception[i] && is_glob(policy_at(g->p, i));
 	}
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (is_guarded(g, exception, i))
+			r = add_node(g, policy_at(g->p, i), exception[i]);
 	merge_nodes(g);
-	return 0;
+	return r;
 }
 
 /* Weigh the rules that meet here; an exception that another rule takes back is none. */
@@ -198,6 +207,8 @@ static int hold(struct guard *g, struct node *n)
 		n->parent = open_parent(n->path);
 		if (n->parent < 0)
 			return is_fatal(n->parent) ? n->parent : 0;
+		/* nothing is below it */
+		n->exception = n->exception && n->at_denied;
 	}
 	n->fd = TAKE_FD(fd);
 	n->dev = st.st_dev;
@@ -213,8 +224,8 @@ static int guard_fill(struct guard *g)
 	g->has_exception = g->has_glob;
 	for (size_t i = 0; r == 0 && i < g->nodes; i++) {
 		settle(g, &g->node[i]);
-		g->has_exception |= g->node[i].exception;
 		r = hold(g, &g->node[i]);
+		g->has_exception |= g->node[i].exception;
 	}
 	if (r == 0 && g->existing)
 		qsort(g->by_inode, g->existing, sizeof(struct node *), by_inode);
@@ -275,47 +286,6 @@ static const struct node *node_at(const struct guard *g, size_t i, dev_t dev, in
 	if (i >= g->existing || compare_inodes(g->by_inode[i], dev, ino) != 0)
 		return NULL;
 	return g->by_inode[i];
-}
-
-struct place {
-	dev_t dev;
-	ino_t ino;
-	uint64_t mount;
-};
-
-static int place_of(int fd, struct place *ret)
-{
-	struct stat st;
-	struct statx stx;
-
-	if (fstat(fd, &st) < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) < 0)
-		return -errno;
-	*ret = (struct place){st.st_dev, st.st_ino, stx.stx_mnt_id};
-	return 0;
-}
-
-/*
- * One step up: *fd (owned) becomes the parent's, *place too. 0; 1: it was the root; -errno. The
- * root is its own parent; a bind mount of a directory on its own child has the same inode but
- * another mount.
- */
-static int climb(int *fd, struct place *place)
-{
-	struct place above;
-	int up AUTOCLOSE
-	= openat(*fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (up < 0)
-		return -errno;
-	int r = place_of(up, &above);
-	if (r < 0)
-		return r;
-	if (above.dev == place->dev && above.ino == place->ino && above.mount == place->mount)
-		return 1;
-	close(*fd);
-	*fd = TAKE_FD(up);
-	*place = above;
-	return 0;
 }
 
 /* What nodes with this inode say; *left loses the accesses that are decided here. */
@@ -383,14 +353,12 @@ int guard_find(const struct guard *g, const struct path_at *at, uint32_t bits,
 		itself = false;
 		by = judge(g, place.dev, place.ino, false, &left, &no);
 		if (!by)
-			r = level < LEVELS_MAX ? climb(&fd, &place) : -ELOOP;
+			r = level < PLACE_LEVELS_MAX ? place_climb(&fd, &place) : -ELOOP;
 	}
 	if (by && ret)
 		*ret = rule_of(g, by, itself, no);
 	return by ? -EACCES : r < 0 ? r : 0;
 }
-
-enum relation { FREE, ALIKE, AT, ABOVE };
 
 /* Does the node lie below this place? 1 yes, 0 no, -errno. */
 static int lies_in(const struct node *n, const struct place *dir)
@@ -403,34 +371,34 @@ static int lies_in(const struct node *n, const struct place *dir)
 	for (unsigned level = 0; r == 0; level++) {
 		if (place.dev == dir->dev && place.ino == dir->ino)
 			return 1;
-		r = level < LEVELS_MAX ? climb(&fd, &place) : -ELOOP;
+		r = level < PLACE_LEVELS_MAX ? place_climb(&fd, &place) : -ELOOP;
 	}
 	return r < 0 ? r : 0;
 }
 
-static enum relation relation_of_inode(const struct guard *g, int o_path_fd)
+static enum foldname_relation relation_of_inode(const struct guard *g, int o_path_fd)
 {
 	struct place place;
 	struct stat st;
 	const struct node *n;
 
 	if (!g->existing)
-		return FREE;
+		return FOLDNAME_FREE;
 	if (fstat(o_path_fd, &st) < 0 || place_of(o_path_fd, &place) < 0)
-		return ABOVE;
+		return FOLDNAME_ABOVE;
 	for (size_t i = first_of(g, st.st_dev, st.st_ino);
 	     (n = node_at(g, i, st.st_dev, st.st_ino)); i++)
 		if (n->exception)
-			return AT;
+			return FOLDNAME_AT;
 	for (size_t i = 0; S_ISDIR(st.st_mode) && i < g->existing; i++)
 		if (g->by_inode[i]->exception && lies_in(g->by_inode[i], &place))
-			return ABOVE;
-	return FREE;
+			return FOLDNAME_ABOVE;
+	return FOLDNAME_FREE;
 }
 
 bool guard_is_ancestor(const struct guard *g, int o_path_fd)
 {
-	return relation_of_inode(g, o_path_fd) != FREE;
+	return relation_of_inode(g, o_path_fd) != FOLDNAME_FREE;
 }
 
 bool guard_hardlink_doubt(const struct guard *g, const struct stat *st)
@@ -449,30 +417,6 @@ bool guard_hardlink_doubt(const struct guard *g, const struct stat *st)
 }
 
 /* ---- by name ---- */
-
-/*
- * path is component by component the beginning of `of`, perhaps but for case. Only its last name
- * may be a new one; the others exist, and inodes tell what they are.
- */
-static enum relation relation_of_paths(const char *path, const char *of)
-{
-	bool same = true;
-
-	for (;;) {
-		path += strspn(path, "/");
-		of += strspn(of, "/");
-		size_t n = strcspn(path, "/"), m = strcspn(of, "/");
-		if (n == 0)
-			return m ? ABOVE : same ? AT : ALIKE;
-		bool last = path[n] == '\0';
-		if (m == 0 || (last ? !foldname_alike(path, n, of, m)
-				    : n != m || strncasecmp(path, of, n) != 0))
-			return FREE;
-		same = same && n == m && memcmp(path, of, n) == 0;
-		path += n;
-		of += m;
-	}
-}
 
 /* Is it a rule that begins at path and not further up? */
 static bool glob_begins_at(const struct guard *g, const char *path)
@@ -494,32 +438,33 @@ static bool glob_begins_at(const struct guard *g, const char *path)
 	return false;
 }
 
-static enum relation relation_of_globs(const struct guard *g, const char *path)
+static enum foldname_relation relation_of_globs(const struct guard *g, const char *path)
 {
 	char lower[PATH_MAX];
 	size_t n = strlen(path);
 
 	if (!g->has_glob)
-		return FREE;
+		return FOLDNAME_FREE;
 	if (glob_begins_at(g, path))
-		return AT;
+		return FOLDNAME_AT;
 	if (n >= sizeof(lower))
-		return ALIKE;
+		return FOLDNAME_ALIKE;
 	for (size_t i = 0; i <= n; i++)
 		lower[i] = (char)(path[i] >= 'A' && path[i] <= 'Z' ? path[i] | 0x20 : path[i]);
 	memcpy(lower, path, (size_t)(strrchr(path, '/') - path));
-	return glob_begins_at(g, lower) ? ALIKE : FREE;
+	return glob_begins_at(g, lower) ? FOLDNAME_ALIKE : FOLDNAME_FREE;
 }
 
 /* The strongest relation to any exception that has a plain path, and that path. */
-static enum relation relation_of_literals(const struct guard *g, const char *path, const char **ret)
+static enum foldname_relation relation_of_literals(const struct guard *g, const char *path,
+						   const char **ret)
 {
-	enum relation found = FREE;
+	enum foldname_relation found = FOLDNAME_FREE;
 
-	for (size_t i = 0; i < g->nodes && found != ABOVE; i++) {
+	for (size_t i = 0; i < g->nodes && found != FOLDNAME_ABOVE; i++) {
 		if (!g->node[i].exception)
 			continue;
-		enum relation r = relation_of_paths(path, g->node[i].path);
+		enum foldname_relation r = foldname_relation(path, g->node[i].path);
 		if (r > found) {
 			found = r;
 			*ret = g->node[i].path;
@@ -529,10 +474,12 @@ static enum relation relation_of_literals(const struct guard *g, const char *pat
 }
 
 /* Patterns too; what they might match below a directory is not looked at here. */
-static enum relation relation_of_name(const struct guard *g, const char *path, const char **ret)
+static enum foldname_relation relation_of_name(const struct guard *g, const char *path,
+					       const char **ret)
 {
-	enum relation literal = relation_of_literals(g, path, ret);
-	enum relation glob = literal == ABOVE ? FREE : relation_of_globs(g, path);
+	enum foldname_relation literal = relation_of_literals(g, path, ret);
+	enum foldname_relation glob =
+		literal == FOLDNAME_ABOVE ? FOLDNAME_FREE : relation_of_globs(g, path);
 
 	return glob > literal ? glob : literal;
 }
@@ -545,7 +492,7 @@ bool guard_name_is_protected(const struct guard *g, const char *parent_real, con
 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return true;
-	return relation_of_name(g, path, &of) != FREE;
+	return relation_of_name(g, path, &of) != FOLDNAME_FREE;
 }
 
 /* ---- moving ---- */
@@ -579,10 +526,10 @@ static int check_source(const struct guard *g, const struct path_at *at, struct 
 {
 	const char *of = NULL;
 
-	if (relation_of_inode(g, at->object) != FREE)
+	if (relation_of_inode(g, at->object) != FOLDNAME_FREE)
 		return refuse(why, -EACCES, at->real,
 			      "is protected by the policy, or something in it is", NULL);
-	if (relation_of_literals(g, at->real, &of) != FREE)
+	if (relation_of_literals(g, at->real, &of) != FOLDNAME_FREE)
 		return refuse(why, -EACCES, at->real, "is, or is above, the protected", of);
 	return 0;
 }
@@ -594,14 +541,15 @@ static int check_destination(const struct guard *g, const struct path_at *to, bo
 	uint32_t needed =
 		ACCESS_CREATE | (to->exists ? ACCESS_DELETE : 0) | (across ? ACCESS_MOVE : 0);
 	const char *of = NULL;
-	enum relation r = relation_of_name(g, to->real, &of);
+	enum foldname_relation r = relation_of_name(g, to->real, &of);
 
-	if (to->exists && relation_of_inode(g, to->object) == ABOVE)
-		r = ABOVE;
-	if (r == ABOVE || r == ALIKE)
+	if (to->exists && relation_of_inode(g, to->object) == FOLDNAME_ABOVE)
+		r = FOLDNAME_ABOVE;
+	if (r == FOLDNAME_ABOVE || r == FOLDNAME_ALIKE)
 		return refuse(why, -EACCES, to->real, "is above, or looks like, the protected",
 			      of ? of : "pattern");
-	if (guard_find(g, to, needed, NULL) < 0 || (r == AT && denied(g->p, to->real, needed)))
+	if (guard_find(g, to, needed, NULL) < 0 ||
+	    (r == FOLDNAME_AT && denied(g->p, to->real, needed)))
 		return refuse(why, -EACCES, to->real, "is protected by the policy", NULL);
 	return 0;
 }

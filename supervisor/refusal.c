@@ -316,8 +316,12 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 		     struct denial *d)
 {
 	const struct call *c = w->call;
-	const struct path_at *at = w->verdict.need[0].at ? w->verdict.need[0].at : &c->path[0].at;
-	const char *given = c->path[0].given;
+	/* Of two paths the one that needs something comes first. */
+	unsigned first = ruling && !ruling->asked[0] && ruling->asked[1] ? 1 : 0;
+	unsigned second = 1 - first;
+	const struct path_at *at =
+		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
+	const char *given = c->path[first].given;
 	*d = (struct denial){.call = c->ent->name,
 			     .error = (int)-c->result,
 			     .verdict = w->verdict.verdict,
@@ -333,9 +337,10 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->path = strdup(at->real ? at->real : given ? given : "");
 	if (given && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
-	if (c->path[1].need != CALL_NEED_NONE) {
-		const char *other = c->path[1].at.real;
-		d->path2 = strdup(other ? other : c->path[1].given ? c->path[1].given : "");
+	if (c->path[second].need != CALL_NEED_NONE) {
+		const char *other = c->path[second].at.real, *as_given = c->path[second].given;
+		d->path2 = strdup(other ? other : as_given ? as_given : "");
+		d->path2_open = ruling && !ruling->asked[second];
 	}
 	d->exe = proc_link(w->pid, "exe");
 	char **argv = proc_argv(w->pid);
@@ -507,8 +512,8 @@ static struct question *question_about(struct run *r, const struct waiter *w, co
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
 	q->access = d->access;
 	q->exists = d->exists;
-	q->sensitive = policy_sensitive(r->session->policy, d->path) ||
-		       (d->path2 && policy_sensitive(r->session->policy, d->path2));
+	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access) ||
+		       (d->path2 && policy_sensitive_for(r->session->policy, d->path2, d->access));
 	q->no_saving = !r->session->saving;
 	if (!q->exe || !q->argv || !q->cwd || !q->path ||
 	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
@@ -574,8 +579,9 @@ static void refuse_unasked(struct run *r, struct waiter *w, const struct ruling 
 static bool is_sensitive(const struct run *r, const struct waiter *w)
 {
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
-		const struct path_at *at = w->verdict.need[i].at;
-		if (at && at->real && policy_sensitive(r->session->policy, at->real))
+		const struct need *need = &w->verdict.need[i];
+		if (need->at && need->at->real &&
+		    policy_sensitive_for(r->session->policy, need->at->real, need->access))
 			return true;
 	}
 	return false;
@@ -630,6 +636,14 @@ static void settle(struct run *r, struct waiter *w)
 
 /* ---- the answer ---- */
 
+static struct policy_vars vars_of(const struct run *r)
+{
+	return (struct policy_vars){.home = r->session->home,
+				    .project = r->session->project.dir,
+				    .tmpdir = r->session->tmpdir,
+				    .env = r->env};
+}
+
 static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
 {
 	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
@@ -643,7 +657,8 @@ static int save_rule(struct run *r, const struct rule *rule, const struct questi
 	gmtime_r(&now, &tm);
 	strftime(date, sizeof date, "%Y-%m-%d", &tm);
 	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
-	int err = store_append_rule(file, rule, buf_str(&comment), &why);
+	struct policy_vars vars = vars_of(r);
+	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
 	buf_free(&comment);
 	if (err)
 		run_say(r, "the answer was not saved: %s", why.text);
@@ -668,10 +683,7 @@ static int add_answer_rule(struct run *r, const struct question *q, const struct
 static int apply_preset(struct run *r, const char *name)
 {
 	struct policy_error why;
-	struct policy_vars vars = {.home = r->session->home,
-				   .project = r->session->project.dir,
-				   .tmpdir = r->session->tmpdir,
-				   .env = r->env};
+	struct policy_vars vars = vars_of(r);
 	int err = preset_add(r->session->policy, name, &vars, &why);
 	r->session->policy_version++;
 	return err;
@@ -702,16 +714,16 @@ int refusal_apply(struct run *r, const struct question *q, const struct answer *
 		return 0; /* silence is not remembered as a word */
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
 		int err = add_once(r, pid, q->path, scope->access);
-		if (!err && q->path2)
-			err = add_once(r, pid, q->path2, scope->access);
+		if (!err && scope->path2)
+			err = add_once(r, pid, scope->path2, scope->access);
 		return err;
 	}
 	if (scope->kind == SCOPE_PRESET)
 		return apply_preset(r, scope->path);
 	enum rule_kind kind = scope->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE;
 	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
-	if (!err && scope->kind == SCOPE_EXACT && q->path2)
-		err = add_answer_rule(r, q, a, kind, q->path2, scope->access);
+	if (!err && scope->path2)
+		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
 	return err;
 }
 

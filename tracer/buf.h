@@ -29,7 +29,7 @@ void buf_add(struct buf *b, const void *bytes, size_t n);
 void buf_add_str(struct buf *b, const char *s);
 void buf_add_char(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void buf_vaddf(struct buf *b, const char *fmt, va_list ap);
+void buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Drop the first n bytes (n <= len). */
 void buf_drop(struct buf *b, size_t n);
 /* Give the string away (never NULL: "" when empty); the buf is empty after. NULL if failed. */

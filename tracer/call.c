@@ -160,8 +160,7 @@ static bool open_follows(const struct call *c)
 {
 	bool exclusive = (c->open_flags & O_CREAT) && (c->open_flags & O_EXCL);
 
-	return !exclusive && !(c->open_flags & O_NOFOLLOW) &&
-	       !(c->open_resolve & RESOLVE_NO_SYMLINKS);
+	return !exclusive && !(c->open_flags & O_NOFOLLOW);
 }
 
 /* The calls whose name, not whose flags, says that a last symlink is meant itself. */
@@ -208,9 +207,30 @@ bool call_follows(const struct call *c, unsigned i)
 	return false;
 }
 
+/* RESOLVE_CACHED changes no result. */
+static unsigned scope_of(const struct call *c)
+{
+	static const struct {
+		uint64_t resolve;
+		unsigned flag;
+	} rows[] = {
+		{RESOLVE_IN_ROOT, PATH_IN_ROOT},
+		{RESOLVE_BENEATH, PATH_BENEATH},
+		{RESOLVE_NO_SYMLINKS, PATH_NO_SYMLINKS | PATH_NO_MAGIC},
+		{RESOLVE_NO_MAGICLINKS, PATH_NO_MAGIC},
+		{RESOLVE_NO_XDEV, PATH_NO_XDEV},
+	};
+	unsigned flags = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (c->open_resolve & rows[i].resolve)
+			flags |= rows[i].flag;
+	return flags;
+}
+
 static unsigned flags_of(const struct call *c, unsigned i)
 {
-	unsigned flags = call_follows(c, i) ? PATH_FOLLOW : 0;
+	unsigned flags = (call_follows(c, i) ? PATH_FOLLOW : 0) | scope_of(c);
 
 	/* Of a call with two paths only the first can be empty (linkat). */
 	if (i == 0 && (c->at_flags & AT_EMPTY_PATH))

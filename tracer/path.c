@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statfs.h>
@@ -15,11 +16,13 @@
 #define PROC_ROOT_INO 1 /* PROC_ROOT_INO of the kernel: the root directory of every procfs */
 #define O_STEP	      (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
+#define SCOPED (PATH_IN_ROOT | PATH_BENEATH)
+
 /* Where the walk stands, and what is left to walk. */
 struct walk {
 	pid_t tid, tgid;
 	unsigned flags;
-	int root;     /* the tracee's root */
+	int root;     /* the tracee's root, or what takes its place */
 	int cur;      /* the directory reached so far */
 	char *todo;   /* owned: the text still to be walked */
 	char *at;     /* the place in it */
@@ -100,7 +103,7 @@ static int open_base(const struct walk *w, int dirfd, const char *given)
 {
 	char name[48];
 
-	if (given[0] == '/')
+	if (given[0] == '/' && !(w->flags & SCOPED))
 		return open_step(w->root, ".", 0);
 	if (dirfd == AT_FDCWD) {
 		snprintf(name, sizeof(name), "/proc/%d/cwd", w->tid);
@@ -124,14 +127,41 @@ static int open_root(pid_t tid)
 
 /* ---- steps ---- */
 
+static uint64_t mount_of(int fd)
+{
+	struct statx x = {0};
+
+	/* STATX_MNT_ID is of 5.8; ids begin at 1. */
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 ? x.stx_mnt_id : 0;
+}
+
+/* May the walk go to fd? */
+static int check_mount(const struct walk *w, int fd)
+{
+	bool crosses = (w->flags & PATH_NO_XDEV) && mount_of(fd) != mount_of(w->cur);
+
+	return crosses ? -EXDEV : 0;
+}
+
 /* Takes fd, a result of open_step(). 0, or its error. */
 static int move_to(struct walk *w, int fd)
 {
 	if (fd < 0)
 		return fd;
+	if (check_mount(w, fd) < 0) {
+		close(fd);
+		return -EXDEV;
+	}
 	close(w->cur);
 	w->cur = fd;
 	return 0;
+}
+
+static int move_to_root(struct walk *w)
+{
+	if (w->flags & PATH_BENEATH)
+		return -EXDEV;
+	return move_to(w, open_step(w->root, ".", 0));
 }
 
 static bool same_place(int a, int b)
@@ -148,7 +178,7 @@ static bool same_place(int a, int b)
 static int step_up(struct walk *w)
 {
 	if (same_place(w->cur, w->root))
-		return 0;
+		return w->flags & PATH_BENEATH ? -EXDEV : 0;
 	return move_to(w, open_step(w->cur, "..", O_DIRECTORY));
 }
 
@@ -248,6 +278,8 @@ static int finish(struct walk *w, int object, const char *name)
 	struct path_at *at = w->ret;
 
 	at->object = object;
+	if (w->cur >= 0 && check_mount(w, object) < 0)
+		return -EXDEV;
 	if (name) {
 		snprintf(at->name, sizeof(at->name), "%s", name);
 		at->parent = TAKE_FD(w->cur);
@@ -293,13 +325,16 @@ static int follow(struct walk *w, const struct step *s, const char *text)
 	int r = put_before(w, text);
 	if (r < 0 || text[0] != '/')
 		return r;
-	return move_to(w, open_step(w->root, ".", 0));
+	return move_to_root(w);
 }
 
 static int follow_magic(struct walk *w, const struct step *s, bool *ret_done)
 {
+	if (w->flags & PATH_NO_MAGIC)
+		return -ELOOP;
+	if (w->flags & SCOPED)
+		return -EXDEV;
 	int target = open_step(w->cur, s->name, 0);
-
 	if (target < 0)
 		return target;
 	if (!s->last)
@@ -314,7 +349,7 @@ static int take_link(struct walk *w, const struct step *s, int link, bool *ret_d
 {
 	char text[PATH_MAX];
 
-	if (++w->links > PATH_LINKS_MAX)
+	if (++w->links > PATH_LINKS_MAX || (w->flags & PATH_NO_SYMLINKS))
 		return -ELOOP;
 	if (on_procfs(w->cur)) {
 		if (proc_self(w, s->name, text, sizeof(text)))
@@ -376,6 +411,19 @@ static int walk_on(struct walk *w)
 	return 0;
 }
 
+/* openat2 with a scope: dirfd takes the root's place. */
+static int enter_scope(struct walk *w, const char *given)
+{
+	if (!(w->flags & SCOPED))
+		return 0;
+	int top = open_step(w->cur, ".", 0);
+	if (top < 0)
+		return top;
+	close(w->root);
+	w->root = top;
+	return given[0] == '/' ? move_to_root(w) : 0;
+}
+
 static int walk_from(struct walk *w, int dirfd, const char *given)
 {
 	w->root = open_root(w->tid);
@@ -387,7 +435,10 @@ static int walk_from(struct walk *w, int dirfd, const char *given)
 	if (!*given)
 		return finish(w, TAKE_FD(w->cur), NULL);
 	w->todo = w->at = strdup(given);
-	return w->todo ? walk_on(w) : -ENOMEM;
+	if (!w->todo)
+		return -ENOMEM;
+	int r = enter_scope(w, given);
+	return r < 0 ? r : walk_on(w);
 }
 
 int path_resolve(pid_t tid, pid_t tgid, int dirfd, const char *given, unsigned flags,

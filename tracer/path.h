@@ -2,9 +2,11 @@
  * path: (dirfd, path) as the tracee sees it, as descriptors of ours.
  *
  * The walk is our own, component by component with O_PATH|O_NOFOLLOW, from the tracee's root or cwd
- * or descriptor (/proc/TID/{root,cwd,fd/N}). `self` and `thread-self` on procfs mean the tracee. Magic links
- * (/proc/PID/fd/N, exe, cwd, root) are followed as the kernel does, by opening them. ".." never climbs
- * above the tracee's root. What was resolved is held by descriptor: names are not looked at again.
+ * or descriptor (/proc/TID/{root,cwd,fd/N}). `self` and `thread-self` on procfs mean the tracee.
+ * Magic links
+ * (/proc/PID/fd/N, exe, cwd, root) are followed as the kernel does, by opening them. ".." never
+ * climbs above the tracee's root. What was resolved is held by descriptor: names are not looked at
+ * again.
  */
 #pragma once
 
@@ -15,24 +17,31 @@
 #define PATH_LINKS_MAX 40 /* as the kernel's MAXSYMLINKS */
 
 enum path_flags {
-	PATH_FOLLOW = 1,      /* follow a last symlink */
-	PATH_EMPTY = 2,       /* an empty path means dirfd itself (AT_EMPTY_PATH) */
-	PATH_CREATE = 4,      /* a dangling last symlink (when followed) resolves to its absent target */
+	PATH_FOLLOW = 1, /* follow a last symlink */
+	PATH_EMPTY = 2,	 /* an empty path means dirfd itself (AT_EMPTY_PATH) */
+	PATH_CREATE = 4, /* a dangling last symlink (when followed) resolves to its absent target */
+	/* As RESOLVE_* of openat2(2), with its errors. */
+	PATH_IN_ROOT = 8,      /* dirfd is the root, for "/", ".." and links */
+	PATH_BENEATH = 16,     /* leaving dirfd is EXDEV */
+	PATH_NO_SYMLINKS = 32, /* any symlink on the way is ELOOP */
+	PATH_NO_MAGIC = 64,    /* any magic link on the way is ELOOP */
+	PATH_NO_XDEV = 128,    /* crossing into another mount is EXDEV */
 };
 
 struct path_at {
-	int object;      /* O_PATH descriptor of the object, -1 where it does not exist */
-	int parent;      /* O_PATH descriptor of the directory that holds the name; -1 where there is
-	                  * none (the root, a magic link, an empty path) */
-	char name[256];  /* the one plain component below parent; "" where parent is -1 */
-	char *real;      /* absolute path, owned: the object's real path in OUR mount namespace, or the
-	                  * parent's plus "/" name. NULL where no such path exists (see `unreachable`) */
+	int object;	/* O_PATH descriptor of the object, -1 where it does not exist */
+	int parent;	/* O_PATH descriptor of the directory that holds the name; -1 where there is
+			 * none (the root, a magic link, an empty path) */
+	char name[256]; /* the one plain component below parent; "" where parent is -1 */
+	char *real; /* absolute path, owned: the object's real path in OUR mount namespace, or the
+		     * parent's plus "/" name. NULL where no such path exists (see `unreachable`) */
 	bool exists;
-	bool trailing;   /* the given path ended in a slash: the object must be a directory */
-	bool unreachable; /* the object has no name in our mount namespace (other namespace, detached
-	                   * tree, deleted, anonymous), or the name d_path gives leads elsewhere */
-	bool magic;      /* the last step went through a magic link */
-	struct stat st;  /* of the object, where it exists */
+	bool trailing;	  /* the given path ended in a slash: the object must be a directory */
+	bool unreachable; /* the object has no name in our mount namespace (other namespace,
+			   * detached tree, deleted, anonymous), or the name d_path gives leads
+			   * elsewhere */
+	bool magic;	  /* the last step went through a magic link */
+	struct stat st;	  /* of the object, where it exists */
 };
 
 /* Every field empty, descriptors -1. */
@@ -42,14 +51,14 @@ void path_release(struct path_at *at);
 /*
  * Resolve. 0 with *ret filled, also where only the last component is absent (exists == false).
  * -errno as the kernel would answer: -ENOENT (a directory on the way is absent, or empty path),
- * -ENOTDIR, -ELOOP, -ENAMETOOLONG, -EBADF (dirfd), -EACCES (no search permission for us).
+ * -ENOTDIR, -ELOOP, -ENAMETOOLONG, -EBADF (dirfd), -EXDEV, -EACCES (no search permission for us).
  * Does not block on local file systems; O_PATH opens never block on devices or FIFOs.
  */
 int path_resolve(pid_t tid, pid_t tgid, int dirfd, const char *given, unsigned flags,
 		 struct path_at *ret);
 /*
  * The absolute path of an O_PATH descriptor of ours, verified: the name is opened again without
- * following symlinks and must be the same inode (a d_path string can be forged through a detached tree).
- * Owned string in *ret, or -ENOENT where it has no such name.
+ * following symlinks and must be the same inode (a d_path string can be forged through a detached
+ * tree). Owned string in *ret, or -ENOENT where it has no such name.
  */
 int path_of_fd(int fd, char **ret);

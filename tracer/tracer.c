@@ -30,12 +30,23 @@ static int advance(struct tracer *tr)
 	return r;
 }
 
+/* Nobody is left: take the listeners' hang-ups, else tracer_fd() would stay readable. */
+static void close_door(struct tracer *tr)
+{
+	struct door_guest guest;
+
+	while (door_next(tr->door, &guest) > 0)
+		grant_guest(tr, &guest);
+}
+
 int tracer_next(struct tracer *tr, struct tracer_event *ret)
 {
 	call_release(&tr->noticed);
 	for (unsigned n = 0; tr->out_len == 0; n++) {
-		if (tr->table.len == 0 && !reap_strays())
+		if (tr->table.len == 0 && !reap_strays()) {
+			close_door(tr);
 			return -ECHILD;
+		}
 		if (n == STOPS_AT_ONCE) {
 			door_ring(tr->door);
 			return 0;

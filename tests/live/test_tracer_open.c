@@ -149,6 +149,69 @@ static const char *granted_under_signals(void)
 	return NULL;
 }
 
+/* Many threads at once, and a program with a filter of its own. */
+static const char *granted_to_programs(void)
+{
+	static const struct {
+		char *args[4];
+		const char *want;
+		uint64_t handed;
+	} rows[] = {
+		{{"threads", "8", "200", "secret"}, "errors 0\n", 1600},
+		{{"filter", "secret"}, "opened\n", 1},
+	};
+
+	if (write_file("secret", "the content") < 0)
+		return "write";
+	int fd AUTOCLOSE = open("secret", O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		int wall AUTOCLOSE = wall_new();
+		struct told told = {.grant = fd};
+		struct run run = {.on_event = on_refused, .arg = &told};
+		char *argv[6] = {fixture("procs")};
+		memcpy(argv + 1, rows[i].args, sizeof(rows[i].args));
+		const char *wrong = run_command(&run, wall, argv);
+		if (wrong)
+			return wrong;
+		if (strcmp(buf_str(&run.out), rows[i].want) != 0)
+			return failf("%s printed %s", argv[1], buf_str(&run.out));
+		if (tracer_counts(run.tracer).handed != rows[i].handed)
+			return failf("%s: handed %llu", argv[1],
+				     (unsigned long long)tracer_counts(run.tracer).handed);
+		run_end(&run);
+	}
+	return NULL;
+}
+
+/* Stopped by job control while held: the grant waits for SIGCONT, and then is as good. */
+static void stop_then_grant(struct run *run, const struct tracer_event *e)
+{
+	if (e->kind == TRACER_STOPPED)
+		kill(e->pid, SIGCONT);
+	if (e->kind == TRACER_REFUSED)
+		kill(e->pid, SIGSTOP);
+	on_refused(run, e);
+}
+
+static const char *granted_across_a_stop(void)
+{
+	if (write_file("secret", "the content") < 0)
+		return "write";
+	int fd AUTOCLOSE = open("secret", O_RDONLY | O_CLOEXEC);
+	int wall AUTOCLOSE = wall_new();
+	struct told told = {.grant = fd};
+	struct run run = {.on_event = stop_then_grant, .arg = &told};
+	char *argv[] = {fixture("opener"), "regs", "secret", NULL};
+	const char *wrong = run_command(&run, wall, argv);
+	if (!wrong && strcmp(buf_str(&run.out), "ok 3 the content\n") != 0)
+		wrong = failf("printed %s", buf_str(&run.out));
+	if (!wrong && (run.seen[TRACER_STOPPED] != 1 || run.seen[TRACER_CONTINUED] != 1))
+		wrong = failf("stopped %u continued %u", run.seen[TRACER_STOPPED],
+			      run.seen[TRACER_CONTINUED]);
+	run_end(&run);
+	return wrong;
+}
+
 /* A full descriptor table is the tracee's own error. */
 static void limit_files(struct run *run, const struct tracer_event *e)
 {
@@ -193,4 +256,14 @@ Test(tracer_open, granted_under_signals)
 Test(tracer_open, granted_to_a_full_table)
 {
 	case_both(granted_to_a_full_table);
+}
+
+Test(tracer_open, granted_to_programs)
+{
+	case_both(granted_to_programs);
+}
+
+Test(tracer_open, granted_across_a_stop)
+{
+	case_both(granted_across_a_stop);
 }

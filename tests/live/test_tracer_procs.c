@@ -15,6 +15,7 @@ static const char *expect(struct run *run, char *const *args, const char *out, i
 
 	if (wall < 0)
 		return "landlock";
+	wall_allow(wall, "fifo", WALL_RX | LANDLOCK_ACCESS_FS_WRITE_FILE);
 	for (int i = 0; i < ARGS_MAX && args[i]; i++)
 		argv[i + 1] = args[i];
 	const char *wrong = run_command(run, wall, argv);
@@ -43,6 +44,8 @@ static const char *plain_cases(void)
 		{{"leader-exit"}, "outlived\n", 7 << 8, 0, 1, 1},
 		{{"vfork", "20"}, "done\n", 0, 20, 21, 21},
 		{{"storm", "100"}, "bad 0\n", 0, 200, 1, 201},
+		{{"fifo", "fifo"}, "Interrupted system call\nopened\n", 0, 1, 1, 2},
+		{{"filter", "/dev/null"}, "opened\n", 0, 0, 1, 1},
 		{{"parent"}, "made one\n", 0, 1, 1, 2},
 		{{"guards"},
 		 "io_uring 38\nclone3 38\ntiocsti 1\ntiocsti-high 1\ntraceme 1\n"
@@ -56,7 +59,7 @@ static const char *plain_cases(void)
 		 1},
 	};
 
-	if (write_file("secret", "x") < 0)
+	if (write_file("secret", "x") < 0 || mkfifo("fifo", 0600) < 0)
 		return "write";
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct run run = {0};
@@ -263,9 +266,19 @@ static void leave_soon(struct run *run, const struct tracer_event *e)
 	run->stop = run->seen[TRACER_FORKED] > 30;
 }
 
+static unsigned count_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
 static const char *freed_in_a_storm(void)
 {
 	char *rows[][3] = {{"storm", "300"}, {"vfork", "300"}};
+	unsigned descriptors = count_descriptors();
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct run run = {.on_event = leave_soon};
@@ -278,6 +291,8 @@ static const char *freed_in_a_storm(void)
 		if (waitpid(-1, NULL, __WALL | WNOHANG) != -1 || errno != ECHILD)
 			return "children are left";
 	}
+	if (count_descriptors() != descriptors)
+		return "descriptors are left";
 	return NULL;
 }
 
@@ -362,6 +377,106 @@ static const char *spawn_fails(void)
 	}
 	tracer_free(tracer);
 	return failed ? NULL : "no word of the failed exec";
+}
+
+static int die(void *arg)
+{
+	(void)arg;
+	return kill(getpid(), SIGKILL);
+}
+
+static int stop(void *arg)
+{
+	(void)arg;
+	return kill(getpid(), SIGSTOP);
+}
+
+/* A child that dies or stops in the middle of the handshake does not hang us. */
+static const char *handshake_is_disturbed(void)
+{
+	struct tracer_options options = {0};
+	struct tracer_event e;
+	struct tracer *tracer;
+	enum tracer_stage stage;
+	pid_t pid;
+	char *argv[] = {"true", NULL};
+	struct tracer_spawn spawn = {.file = "/bin/true",
+				     .argv = argv,
+				     .envp = environ,
+				     .stdio = {-1, -1, -1},
+				     .ctty = -1,
+				     .prepare = die};
+	int r, status = -1;
+
+	if (tracer_new(&options, &tracer) < 0)
+		return "tracer_new";
+	if (tracer_spawn(tracer, &spawn, &pid, &stage) != -ECHILD || waitpid(-1, NULL, 0) != -1)
+		return "it died and nobody said so";
+	spawn.prepare = stop;
+	r = tracer_spawn(tracer, &spawn, &pid, &stage);
+	if (r < 0)
+		return failf("stopped: %s", strerror(-r));
+	while ((r = tracer_next(tracer, &e)) != -ECHILD) {
+		if (r == 1 && e.kind == TRACER_EXITED)
+			status = e.status;
+		usleep(1000);
+	}
+	tracer_free(tracer);
+	return status == 0 ? NULL : "the command did not run";
+}
+
+/* cwd, kept descriptors that trade places, and an ignored signal. */
+static const char *spawn_options(void)
+{
+	struct tracer_options options = {0};
+	struct run run = {0};
+	enum tracer_stage stage;
+	sigset_t mask, ignored;
+	int pipes[2];
+	int wall AUTOCLOSE = wall_new();
+	char *argv[] = {"/bin/bash", "-c",
+			"pwd; cat <&50; cat <&51; grep -E 'SigBlk|SigIgn' /proc/self/status", NULL};
+
+	if (write_file("three", "3\n") < 0 || write_file("four", "4\n") < 0 ||
+	    pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0 || tracer_new(&options, &run.tracer) < 0)
+		return "set up";
+	fcntl(pipes[1], F_SETFL, 0);
+	int three AUTOCLOSE = open("three", O_RDONLY);
+	int four AUTOCLOSE = open("four", O_RDONLY);
+	const int from[2] = {51, 50}, to[2] = {50, 51};
+	if (dup2(three, from[0]) < 0 || dup2(four, from[1]) < 0)
+		return "dup2";
+	block_sigchld();
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR1);
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	struct tracer_spawn spawn = {.file = argv[0],
+				     .argv = argv,
+				     .envp = environ,
+				     .stdio = {-1, pipes[1], -1},
+				     .ctty = -1,
+				     .new_session = true,
+				     .keep_from = from,
+				     .keep_to = to,
+				     .keep_len = 2,
+				     .cwd = "/usr/lib",
+				     .sigmask = &mask,
+				     .ignored = &ignored,
+				     .prepare = wall_up,
+				     .prepare_arg = &wall};
+	int r = tracer_spawn(run.tracer, &spawn, &run.pid, &stage);
+	if (r < 0)
+		return failf("spawn: %s", strerror(-r));
+	close(pipes[1]);
+	if (run_loop(&run, pipes[0]) < 0)
+		return "run_loop";
+	const char *want = "/usr/lib\n3\n4\nSigBlk:\t0000000000000200\nSigIgn:\t0000000000000001\n";
+	if (strcmp(buf_str(&run.out), want) != 0)
+		return failf("printed %s", buf_str(&run.out));
+	run_end(&run);
+	return NULL;
 }
 
 /* Children of the host are not ours to reap, and do not hide ours. */
@@ -526,4 +641,14 @@ Test(tracer_procs, exec_is_refused)
 Test(tracer_procs, freed_in_a_storm)
 {
 	case_both(freed_in_a_storm);
+}
+
+Test(tracer_procs, handshake_is_disturbed)
+{
+	case_both(handshake_is_disturbed);
+}
+
+Test(tracer_procs, spawn_options)
+{
+	case_both(spawn_options);
 }

@@ -134,17 +134,23 @@ static inline int run_loop(struct run *run, int out)
 	return r == -ECHILD ? 0 : r;
 }
 
-/* Run argv (argv[0] a path) behind the wall. NULL or what is wrong. */
-static inline const char *run_command(struct run *run, int wall, char *const *argv)
+static inline void block_sigchld(void)
 {
-	struct tracer_options options = {.see_changes = false};
-	enum tracer_stage stage;
 	sigset_t set;
-	int pipes[2];
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Run argv (argv[0] a path) behind the wall. NULL or what is wrong. */
+static inline const char *run_command(struct run *run, int wall, char *const *argv)
+{
+	struct tracer_options options = {.see_changes = false};
+	enum tracer_stage stage = TRACER_STAGE_SETUP;
+	int pipes[2];
+
+	block_sigchld();
 	if (!run->tracer && tracer_new(&options, &run->tracer) < 0)
 		return "tracer_new";
 	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)

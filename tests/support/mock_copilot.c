@@ -553,7 +553,7 @@ static void read_scenario(const char *path)
 
 static void read_arguments(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 		if (value && !strcmp(argv[i], "--scenario"))
 			read_scenario(value);
@@ -568,7 +568,6 @@ static void read_arguments(int argc, char **argv)
 			fprintf(stderr, "mock_copilot: what is %s?\n", argv[i]);
 			exit(2);
 		}
-		i++;
 	}
 }
 

@@ -102,6 +102,19 @@ static int find(const struct tree *x, const char *path, uint32_t bits, const str
 	return r;
 }
 
+enum { MOVE, LINK, SWAP };
+
+static int may_move(const struct guard *g, const char *from, const char *to, int kind,
+		    struct policy_error *why)
+{
+	struct path_at a = at_of(from), b = at_of(to);
+	int r = guard_may_move(g, &a, &b, kind == SWAP, kind == LINK, why);
+
+	at_free(&a);
+	at_free(&b);
+	return r;
+}
+
 Test(guard, finds, .timeout = 20)
 {
 	static const struct {
@@ -162,6 +175,29 @@ Test(guard, finds_by_inode, .timeout = 20)
 	tree_free(&x);
 }
 
+/* Moved away by somebody outside, or made since: the inode tells the one, the name the other. */
+Test(guard, moves_by_inode_and_by_name, .timeout = 20)
+{
+	struct tree x;
+	char a[512], b[512];
+
+	tree_new(&x);
+	cr_assert_eq(rename(tree_path(&x, ".git"), tree_path(&x, "moved")), 0);
+	snprintf(a, sizeof(a), "%s", tree_path(&x, "moved"));
+	snprintf(b, sizeof(b), "%s", tree_path(&x, "moved2"));
+	cr_expect_eq(may_move(x.g, a, b, MOVE, NULL), -EACCES);
+	snprintf(a, sizeof(a), "%s", tree_path(&x, "moved/hooks/pre-push"));
+	cr_expect_eq(may_move(x.g, a, b, MOVE, NULL), -EXDEV);
+	cr_assert_eq(mkdir(tree_path(&x, "absent"), 0755), 0);
+	snprintf(a, sizeof(a), "%s", tree_path(&x, "absent"));
+	cr_expect_eq(may_move(x.g, a, b, MOVE, NULL), -EACCES);
+	cr_assert_eq(mkdir(tree_path(&x, "absent/secret"), 0755), 0);
+	snprintf(a, sizeof(a), "%s", tree_path(&x, "absent/secret"));
+	snprintf(b, sizeof(b), "%s", tree_path(&x, "dark/x"));
+	cr_expect_eq(may_move(x.g, a, b, MOVE, NULL), -EACCES);
+	tree_free(&x);
+}
+
 /* In a mount namespace of its own: nothing of the machine is touched. 0 is well. */
 static int under_a_bind_mount(const struct tree *x)
 {
@@ -179,9 +215,11 @@ static int under_a_bind_mount(const struct tree *x)
 	bad |= guard_find(g, &top, ACCESS_WRITE, NULL) != -EACCES;
 	bad |= !guard_is_ancestor(g, top.object);
 	/* a directory that is mounted on its own child: the walk upward must not stop there */
-	if (mount(tree_path(x, "readonly"), tree_path(x, "readonly/dir"), NULL, MS_BIND, NULL) < 0)
+	if (mkdir(tree_path(x, "readonly/dir/in"), 0755) < 0 ||
+	    mount(tree_path(x, "readonly/dir"), tree_path(x, "readonly/dir/in"), NULL, MS_BIND,
+		  NULL) < 0)
 		return 77;
-	struct path_at twice = at_of(tree_path(x, "readonly/dir/f"));
+	struct path_at twice = at_of(tree_path(x, "readonly/dir/in/f"));
 	bad |= guard_find(g, &twice, ACCESS_WRITE, NULL) != -EACCES;
 	at_free(&in);
 	at_free(&top);
@@ -276,19 +314,6 @@ Test(guard, protected_names, .timeout = 20)
 	tree_free(&x);
 }
 
-enum { MOVE, LINK, SWAP };
-
-static int may_move(const struct guard *g, const char *from, const char *to, int kind,
-		    struct policy_error *why)
-{
-	struct path_at a = at_of(from), b = at_of(to);
-	int r = guard_may_move(g, &a, &b, kind == SWAP, kind == LINK, why);
-
-	at_free(&a);
-	at_free(&b);
-	return r;
-}
-
 Test(guard, moves, .timeout = 20)
 {
 	static const struct {
@@ -360,6 +385,10 @@ Test(guard, follows_the_policy, .timeout = 20)
 	cr_assert_eq(guard_new(x.t.policy, &x.g), 0);
 	cr_expect_eq(may_move(x.g, lock, config, MOVE, NULL), 0);
 	cr_expect_eq(may_move(x.g, config, lock, MOVE, NULL), -EACCES);
+	tree_rule(&x, EFFECT_ALLOW, RULE_EXACT, ACCESS_W, ".git/config");
+	guard_free(x.g);
+	cr_assert_eq(guard_new(x.t.policy, &x.g), 0);
+	cr_expect_eq(may_move(x.g, config, lock, MOVE, NULL), 0);
 	tree_free(&x);
 }
 
