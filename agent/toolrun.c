@@ -450,6 +450,17 @@ static void write_file_tool(struct jsonw *w, const struct toolrun *r,
 	snprintf(ret->status, sizeof(ret->status), "%s", how ? how : "no answer");
 }
 
+/* The user was faster than the start of the command. */
+static void write_ended(struct jsonw *w, const char *how, struct tool_result *ret)
+{
+	struct buf words = {0};
+	buf_addf(&words, "Not run: %s.", how);
+	write_message(w, buf_str(&words));
+	buf_free(&words);
+	ret->failed = true;
+	snprintf(ret->status, sizeof(ret->status), "%s", how);
+}
+
 /* Nothing was run. A wrong cwd is the model's fault; anything else is the machine's. */
 static void write_not_run(struct jsonw *w, const struct engine_outcome *o, const char *cwd,
 			  struct tool_result *ret)
@@ -477,7 +488,9 @@ static int make_answer(const struct toolrun *r, struct engine_outcome *o, struct
 	struct jsonw w;
 	jsonw_init(&w, &out);
 	jsonw_begin_object(&w);
-	if (!o->ran)
+	if (!o->ran && ended_how(r, o))
+		write_ended(&w, ended_how(r, o), &result);
+	else if (!o->ran)
 		write_not_run(&w, o, cwd, &result);
 	else if (c->shell)
 		write_shell(&w, r, o, c, &result);
