@@ -538,11 +538,12 @@ static const char *read_pids(int in, pid_t *parent, pid_t *child)
 			return failf("only %s", text);
 		have += (size_t)n;
 	}
-	if (!strstr(text, "traced"))
-		return failf("printed %s", text);
 	*parent = (pid_t)strtol(strstr(text, "parent") + 6, NULL, 10);
 	*child = (pid_t)strtol(strstr(text, "child") + 5, NULL, 10);
-	return NULL;
+	if (strstr(text, "traced"))
+		return NULL;
+	kill(*child, SIGKILL); /* EXITKILL will not */
+	return failf("printed %s", text);
 }
 
 static const char *supervisor_is_killed(void)
