@@ -90,8 +90,10 @@ Test(screen, returning_is_idempotent)
 		struct screen s = {0}, again = {0};
 		struct buf back = {0}, twice = {0};
 		screen_feed(&s, rows[i].fed, strlen(rows[i].fed));
-		if (s.kitty || s.line_lost)
+		if (s.kitty || s.line_lost) {
+			screen_release(&s);
 			continue;
+		}
 		screen_return(&s, &back);
 		screen_feed(&again, buf_str(&back), back.len);
 		screen_return(&again, &twice);
