@@ -34,14 +34,15 @@ static char *absolute(const char *cwd, const char *path)
 	return join(cwd, strlen(cwd), path);
 }
 
-enum found { FOUND_NOT, FOUND_UNUSABLE, FOUND_RUNNABLE };
+/* HIDDEN: it stands in a directory that may not be searched, if at all. */
+enum found { FOUND_NOT, FOUND_HIDDEN, FOUND_UNUSABLE, FOUND_RUNNABLE };
 
 static enum found look(const char *cwd, const char *path)
 {
 	struct stat st;
 	char *abs AUTOFREE = absolute(cwd, path);
 	if (!abs || stat(abs, &st))
-		return errno == EACCES ? FOUND_UNUSABLE : FOUND_NOT;
+		return errno == EACCES ? FOUND_HIDDEN : FOUND_NOT;
 	if (S_ISDIR(st.st_mode) || faccessat(AT_FDCWD, abs, X_OK, AT_EACCESS))
 		return FOUND_UNUSABLE;
 	return FOUND_RUNNABLE;
@@ -50,7 +51,7 @@ static enum found look(const char *cwd, const char *path)
 static int settle(struct command *c, enum found how, char *file)
 {
 	c->not_found = how == FOUND_NOT;
-	c->not_executable = how == FOUND_UNUSABLE;
+	c->not_executable = how == FOUND_UNUSABLE || how == FOUND_HIDDEN;
 	if (how == FOUND_RUNNABLE)
 		c->file = file;
 	else
