@@ -199,10 +199,15 @@ static void channels_drain(struct channels *c)
 		;
 }
 
-/* While a question is open, a command's output waits in its pipe. */
+/*
+ * While a question is open, a command's output waits in its pipe. What was printed before is shown
+ * before: as much as a pipe holds, since others of the tree may print on.
+ */
 static void on_asking(void *arg, bool open)
 {
 	struct channels *c = arg;
+	for (int i = 0; open && i < 8 && read_some(c); i++)
+		;
 	if (c->sink->asking)
 		c->sink->asking(c->sink->arg, open);
 	if (c->out_watch)
@@ -510,8 +515,7 @@ static struct engine_command command_of(const struct toolrun *r, const struct js
 static int run(const struct toolrun *r, const struct tool *t, const struct json *args,
 	       struct channels *c, struct engine_outcome *ret)
 {
-	int null AUTOCLOSE
-	= open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null AUTOCLOSE = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -errno;
 	const int from[] = {c->args_read, c->out_write};
