@@ -111,7 +111,8 @@ static void hide_secrets(void)
 {
 	char **to = environ;
 	for (char **e = environ; *e; e++) {
-		AUTOFREE char *name = strndup(*e, strcspn(*e, "="));
+		AUTOFREE
+		char *name = strndup(*e, strcspn(*e, "="));
 		/* Without memory it is taken for a secret; a URL may hold a password. */
 		if (!name || redact_is_secret_name(name) || !strcmp(name, "OPENAI_BASE_URL"))
 			explicit_bzero(*e, strlen(*e));

@@ -439,6 +439,41 @@ class Agent(unittest.TestCase):
         self.assertEqual(sent[-1], {"role": "user", "content": "line 1\nline 2\n"})
         self.assertEqual(sent[0]["role"], "system")
 
+    def test_lines_from_a_pipe_are_turns_and_commands(self):
+        url = self.serve(
+            [message("First.", ("read_file", {"path": self.notes})), message("Second."), message("3rd.")]
+        )
+        done = subprocess.run(
+            **self.command([]),
+            env=self.environment(url),
+            input="one\\\nline more\n/denials\n\nanother\n/usage\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            start_new_session=True,
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertNotIn("warder> ", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+        order = ["First.", "refused read", "Second.", "\nread " + self.notes, "3rd.", "2 turns"]
+        at = [done.stdout.index(words) for words in order]
+        self.assertEqual(at, sorted(at), done.stdout)
+        sent = [m["content"] for m in self.body(self.requests()[-1])["messages"]]
+        self.assertIn("one\nline more", sent)
+
+    def test_a_failed_last_turn_from_a_pipe_is_status_1(self):
+        url = self.serve([{"for": "chat", "status": 401, "body": "unauthorized"}] * 3)
+        done = subprocess.run(
+            **self.command([]),
+            env=self.environment(url),
+            input="one\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            start_new_session=True,
+        )
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+
     def test_stream_json_is_a_json_object_a_line(self):
         status, out, err = self.run_agent(
             [message("Caf\u00e9 ", shell("echo out")), message("End \u20ac.")],

@@ -345,6 +345,34 @@ class Repl(unittest.TestCase):
             agent.expect(expected)
             agent.expect("warder> ")
 
+    def test_retry_asks_at_the_end_and_again_before_it_runs_again(self):
+        agent = self.ready(
+            assistant("", ("run_shell", {"command": "echo run >> count; cat ../outside/notes.txt"})),
+            assistant("End."),
+            more=["--on-denial", "retry"],
+        )
+        agent.keys("go\r")
+        self.assertIn("Permission denied", agent.answer("s"))
+        again = agent.expect("run it again.*help")
+        self.assertIn(self.place.project + "/count", again)
+        time.sleep(GUARD)
+        agent.keys("y")
+        self.assertIn("the notes outside", agent.expect("End."))
+        with open(os.path.join(self.place.project, "count")) as f:
+            self.assertEqual(f.read(), "run\nrun\n")
+
+    def test_the_built_in_demonstration(self):
+        agent = self.start()
+        self.assertIn("no account was found", agent.expect("warder> "))
+        agent.keys("show me\r")
+        before = agent.answer("y")
+        self.assertIn("hello from inside the wall", before)
+        self.assertIn(self.place.outside + "/notes.txt", before)
+        rest = agent.expect("Done: .*warder> ")
+        self.assertNotIn("refused", rest)
+        agent.keys("more\r")
+        agent.expect("no more answers")
+
     def test_report_mode_asks_nothing(self):
         agent = self.ready(assistant("", READ_NOTES), assistant("Told."))
         agent.keys("/detect report\r")
