@@ -1,5 +1,6 @@
 /*
- * breadth: directories too wide to be opened as a whole for one thing below them. Text alone, no I/O.
+ * breadth: directories too wide to be opened as a whole for one thing below them. Text alone, no
+ * I/O.
  */
 #pragma once
 

@@ -41,7 +41,7 @@ struct job {
 	enum call_need need;
 	struct thing at[CALL_PATHS];
 	struct identity as;
-	uint64_t flags;   /* O_* or AT_*/
+	uint64_t flags;	  /* O_* or AT_*/
 	uint64_t resolve; /* openat2's */
 	uint32_t mode;
 	uint64_t dev;
@@ -225,13 +225,13 @@ static int act_link(const struct job *j, struct act_result *r)
 	char path[64];
 	self_path(path, j->at[0].object);
 	return linkat(AT_FDCWD, path, j->at[1].parent, j->at[1].name, AT_SYMLINK_FOLLOW) ? -errno
-											  : 0;
+											 : 0;
 }
 
 /*
  * bind keeps the tracee's own string (getsockname shows it), so the kernel walks a path again here.
- * What it may reach is therefore walled in: this thread takes on a Landlock domain whose one rule is
- * MAKE_SOCK on the parent that was decided on, and ends after the act.
+ * What it may reach is therefore walled in: this thread takes on a Landlock domain whose one rule
+ * is MAKE_SOCK on the parent that was decided on, and ends after the act.
  */
 static int bind_walled(const struct job *j)
 {
@@ -280,8 +280,8 @@ static const struct act {
 
 bool broker_can(const struct call *c)
 {
-	/* A path that was given with openat2's constraints keeps them: what RESOLVE_* would have refused
-	 * the kernel refused itself, before Landlock; the descriptor is the same inode. */
+	/* A path that was given with openat2's constraints keeps them: what RESOLVE_* would have
+	 * refused the kernel refused itself, before Landlock; the descriptor is the same inode. */
 	return acts[c->path[0].need].fn != NULL;
 }
 
@@ -423,8 +423,7 @@ static void perform(struct broker *b, struct job *j, struct role *role)
 		if (act->structural)
 			pthread_mutex_unlock(&b->structural);
 	}
-	j->done = (struct broker_done){
-		.id = j->id, .result = result, .fd = r.fd, .stale = r.stale};
+	j->done = (struct broker_done){.id = j->id, .result = result, .fd = r.fd, .stale = r.stale};
 }
 
 static void list_remove(struct job **list, struct job *j)

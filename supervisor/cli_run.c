@@ -20,9 +20,11 @@ static void help(void)
 	     "Run COMMAND behind a wall: what the policy does not allow is refused by the kernel,\n"
 	     "named exactly, asked about, and where granted done in place.\n");
 	cli_options_help(false);
-	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed and\n"
+	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed "
+	     "and\n"
 	     "nothing was run, 126 not executable, 127 not found.\n\n"
-	     "  warder run -- npm install            ask about what it touches outside the project\n"
+	     "  warder run -- npm install            ask about what it touches outside the "
+	     "project\n"
 	     "  warder run --on-denial report --report r.json -r ~/.gitconfig -- make -j4");
 }
 
@@ -69,7 +71,8 @@ static void say_notes(const struct cli_options *o, struct session *s)
 		cli_complain("--yes: everything that is not on the sensitive list is allowed once");
 }
 
-/* The report's file is opened before anything runs, so that the command can't put another in its place. */
+/* The report's file is opened before anything runs, so that the command can't put another in its
+ * place. */
 static int open_report(const struct cli_options *o)
 {
 	if (!o->report || !strcmp(o->report, "-"))
@@ -127,11 +130,13 @@ static void say_leftovers(const struct report *rep)
 	buf_free(&line);
 }
 
-static void say_end(const struct cli_options *o, struct session *s, const struct engine_outcome *out)
+static void say_end(const struct cli_options *o, struct session *s,
+		    const struct engine_outcome *out)
 {
 	struct buf lines = {0};
 	if (out->why.text[0])
-		cli_complain("%s%s%s", out->not_found || out->not_executable ? out->report.command[0] : "",
+		cli_complain("%s%s%s",
+			     out->not_found || out->not_executable ? out->report.command[0] : "",
 			     out->not_found || out->not_executable ? ": " : "", out->why.text);
 	if (o->quiet)
 		return;
@@ -235,7 +240,8 @@ int cli_run(int argc, char **argv)
 		status = 0;
 		break;
 	case CLI_WRONG:
-		status = CLI_EXIT_TROUBLE; /* nothing was run: never a status the command could have */
+		status = CLI_EXIT_TROUBLE; /* nothing was run: never a status the command could have
+					    */
 		break;
 	case CLI_PARSED:
 	default:

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 /*
- * With these a root tree could load code into the kernel, read raw memory, open files by handle, or look
- * into the supervisor: /proc/PID/environ and mem ask perfmon_capable() (CAP_PERFMON or
+ * With these a root tree could load code into the kernel, read raw memory, open files by handle, or
+ * look into the supervisor: /proc/PID/environ and mem ask perfmon_capable() (CAP_PERFMON or
  * CAP_SYS_ADMIN) before they ask Landlock (fs/proc/base.c, kernel/fork.c, 6.18). CAP_BPF and
  * CAP_PERFMON (5.8) may be missing from old headers.
  */
 static const int dropped[] = {
-	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	    CAP_SYS_PTRACE,
+	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	   CAP_SYS_PTRACE,
 	CAP_SYS_ADMIN,	     CAP_SYS_BOOT,   38 /* CAP_PERFMON */, 39 /* CAP_BPF */,
 };
 
@@ -30,7 +30,8 @@ static int drop_capabilities(void)
 		uint32_t bit = 1u << (cap % 32);
 		struct __user_cap_data_struct *half = &data[cap / 32];
 		/* Root's exec takes its capabilities from the bounding set. EINVAL: the kernel has
-		 * no such one; EPERM: an ordinary user, whose exec gets none anyway (no_new_privs). */
+		 * no such one; EPERM: an ordinary user, whose exec gets none anyway (no_new_privs).
+		 */
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EINVAL && errno != EPERM)
 			return -errno;
 		half->effective &= ~bit;

@@ -79,9 +79,10 @@ static bool already_traced(void)
 static int check_kernel(struct run *r)
 {
 	if (already_traced())
-		return refuse_to_run(r, -EPERM,
-				     "this process is traced already (a debugger, strace or another "
-				     "warder): the command would not be supervised");
+		return refuse_to_run(
+			r, -EPERM,
+			"this process is traced already (a debugger, strace or another "
+			"warder): the command would not be supervised");
 	int err = llabi_detect(&r->abi);
 	if (err == -ENOSYS)
 		return refuse_to_run(r, err, "this kernel has no Landlock: nothing was run");
@@ -217,16 +218,15 @@ static void on_settled(void *self, const struct question *q, const struct answer
 
 static int open_questions(struct run *r)
 {
-	const struct ask_front caller = {.self = r,
-					 .asked = on_asked,
-					 .cancelled = on_cancelled,
-					 .settled = on_settled};
+	const struct ask_front caller = {
+		.self = r, .asked = on_asked, .cancelled = on_cancelled, .settled = on_settled};
 	const struct engine_command *c = r->command;
 	if (r->mode == ENGINE_REPORT && c->events < 0)
 		return 0;
 	int err = ask_new(r->loop, c->answer_timeout_ms, refusal_answered, r, &r->ask);
 	if (!err)
-		err = ask_add_front(r->ask, &caller); /* the first: before the terminal is painted */
+		err = ask_add_front(r->ask,
+				    &caller); /* the first: before the terminal is painted */
 	if (err)
 		return err;
 	if (c->events < 0 && c->answers < 0)
@@ -378,21 +378,21 @@ static int spawn(struct run *r)
 	int err = tracer_new(&options, &r->tracer);
 	if (err)
 		return refuse_to_run(r, err, "the tracer: %s", strerror(-err));
-	struct tracer_spawn s = {.file = r->file,
-				 .argv = r->command->argv,
-				 .envp = r->env,
-				 .stdio = {r->command->stdio[0], r->command->stdio[1],
-					   r->command->stdio[2]},
-				 .ctty = -1,
-				 .new_session = !r->command->own_terminal,
-				 .keep_from = r->command->keep_from,
-				 .keep_to = r->command->keep_to,
-				 .keep_len = r->command->keep_len,
-				 .cwd = r->command->cwd,
-				 .sigmask = loop_original_mask(r->loop),
-				 .ignored = &r->ignored_before,
-				 .prepare = confine_prepare,
-				 .prepare_arg = &r->confine};
+	struct tracer_spawn s = {
+		.file = r->file,
+		.argv = r->command->argv,
+		.envp = r->env,
+		.stdio = {r->command->stdio[0], r->command->stdio[1], r->command->stdio[2]},
+		.ctty = -1,
+		.new_session = !r->command->own_terminal,
+		.keep_from = r->command->keep_from,
+		.keep_to = r->command->keep_to,
+		.keep_len = r->command->keep_len,
+		.cwd = r->command->cwd,
+		.sigmask = loop_original_mask(r->loop),
+		.ignored = &r->ignored_before,
+		.prepare = confine_prepare,
+		.prepare_arg = &r->confine};
 	if (r->pty)
 		pty_child_stdio(r->pty, s.stdio, &s.ctty);
 	err = tracer_spawn(r->tracer, &s, &r->main, &stage);
@@ -436,7 +436,8 @@ static int supervise(struct run *r)
 		pump(r);
 		err = loop_run(r->loop);
 	}
-	struct tracer_counts counts = r->tracer ? tracer_counts(r->tracer) : (struct tracer_counts){0};
+	struct tracer_counts counts =
+		r->tracer ? tracer_counts(r->tracer) : (struct tracer_counts){0};
 	r->out->report.engine.stops += counts.stops;
 	loop_remove(r->loop, r->door_watch);
 	close_prompt(r);
@@ -545,9 +546,9 @@ static void fill_engine(struct run *r)
 	uint64_t missing = r->ruleset ? llruleset_unenforced(r->ruleset) : 0;
 	for (uint64_t bit = 1; bit && bit <= missing; bit <<= 1)
 		if (missing & bit)
-			rep->engine.degraded = add_text(rep->engine.degraded,
-							"%s is not enforced by this kernel",
-							llright_name(bit));
+			rep->engine.degraded =
+				add_text(rep->engine.degraded, "%s is not enforced by this kernel",
+					 llright_name(bit));
 	if (r->io_uring)
 		rep->engine.notes =
 			add_text(rep->engine.notes, "io_uring refused %u×", r->io_uring);
@@ -608,7 +609,7 @@ static int finish(struct run *r)
 
 static void tear_down(struct run *r)
 {
-	static const int taken[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,	SIGQUIT,
+	static const int taken[] = {SIGCHLD,  SIGINT,  SIGTERM, SIGHUP,	 SIGQUIT,
 				    SIGWINCH, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
 	close_prompt(r);
 	protocol_free(r->protocol);
@@ -631,11 +632,7 @@ int engine_run(struct session *s, const struct engine_command *c, struct engine_
 {
 	struct command found = {0};
 	*ret = (struct engine_outcome){0};
-	struct run r = {.session = s,
-			.command = c,
-			.out = ret,
-			.loop = s->loop,
-			.cwd = c->cwd};
+	struct run r = {.session = s, .command = c, .out = ret, .loop = s->loop, .cwd = c->cwd};
 	if (!set_up(&r, &found))
 		run_until_done(&r);
 	int err = finish(&r);
@@ -647,7 +644,8 @@ int engine_run(struct session *s, const struct engine_command *c, struct engine_
 static bool stayed_refused(const struct report *rep)
 {
 	for (size_t i = 0; i < rep->denials.len; i++)
-		if (rep->denials.item[i].verdict == VERDICT_SANDBOX && !rep->denials.item[i].allowed)
+		if (rep->denials.item[i].verdict == VERDICT_SANDBOX &&
+		    !rep->denials.item[i].allowed)
 			return true;
 	return false;
 }

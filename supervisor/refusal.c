@@ -175,7 +175,8 @@ static void guard_move(const struct guard *g, const struct call *c, struct rulin
 
 /*
  * Would a non-directory of this name stand where a protected path must be able to come? A symlink
- * or a .git file there would lead the name elsewhere. Compared without case: the file system may be.
+ * or a .git file there would lead the name elsewhere. Compared without case: the file system may
+ * be.
  */
 static bool would_cover(const struct run *r, const char *path)
 {
@@ -183,8 +184,8 @@ static bool would_cover(const struct run *r, const char *path)
 	for (size_t i = 0; i < policy_len(r->session->policy); i++) {
 		const struct rule *rule = policy_at(r->session->policy, i);
 		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
-		if (literal && rule->effect != EFFECT_ALLOW &&
-		    !strncasecmp(rule->path, path, n) && rule->path[n] == '/')
+		if (literal && rule->effect != EFFECT_ALLOW && !strncasecmp(rule->path, path, n) &&
+		    rule->path[n] == '/')
 			return true;
 	}
 	return false;
@@ -227,7 +228,8 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 		return err;
 	if (own)
 		g = own;
-	bool moves = c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
+	bool moves =
+		c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
 	if (moves)
 		guard_move(g, c, out);
 	else
@@ -250,8 +252,8 @@ static struct ruling rule_on(struct run *r, const struct waiter *w)
 			out.note = "it has no path in the supervisor's view";
 			return out;
 		}
-		struct decision d = decide_path(r, w->pid, need->at->real, need->access,
-						&out.asked[i]);
+		struct decision d =
+			decide_path(r, w->pid, need->at->real, need->access, &out.asked[i]);
 		if (i == 0 || harder(d.effect, out.effect)) {
 			out.effect = d.effect;
 			out.rule = d.rule;
@@ -264,7 +266,8 @@ static struct ruling rule_on(struct run *r, const struct waiter *w)
 		out.note = "the protected paths could not be looked at";
 	}
 	/* An answer for this very path and process has looked at the doubt already. */
-	if (out.effect == EFFECT_ASK && !(out.asked[0] & ~once_bits(r, w->pid, w->verdict.need[0].at->real)))
+	if (out.effect == EFFECT_ASK &&
+	    !(out.asked[0] & ~once_bits(r, w->pid, w->verdict.need[0].at->real)))
 		out.effect = EFFECT_ALLOW;
 	return out;
 }
@@ -496,7 +499,8 @@ static int add_once(struct run *r, pid_t pid, const char *path, uint32_t access)
 	return 0;
 }
 
-static struct question *question_about(struct run *r, const struct waiter *w, const struct denial *d)
+static struct question *question_about(struct run *r, const struct waiter *w,
+				       const struct denial *d)
 {
 	struct question *q = calloc(1, sizeof *q);
 	if (!q)
@@ -550,7 +554,8 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
-	/* A front whose peer is gone answers at once, before the waiter stands behind the question. */
+	/* A front whose peer is gone answers at once, before the waiter stands behind the question.
+	 */
 	if (!q || ask_push(r->ask, q, &w->question) || !ask_find(r->ask, w->question)) {
 		w->question = 0;
 		record_denial(r, d, BY_NONE);
@@ -793,10 +798,8 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 		tracer_deny(r->tracer, ev->who);
 		return;
 	}
-	*w = (struct waiter){.who = ev->who,
-			     .pid = ev->pid,
-			     .call = ev->call,
-			     .since_ms = run_now_ms()};
+	*w = (struct waiter){
+		.who = ev->who, .pid = ev->pid, .call = ev->call, .since_ms = run_now_ms()};
 	path_init(&w->verdict.refused);
 	w->next = r->waiters;
 	r->waiters = w;
@@ -878,7 +881,7 @@ static uint64_t mask_of(const char *status, const char *key)
 	return mask;
 }
 
-#define BIT(sig) (1ULL << ((sig) - 1))
+#define BIT(sig) (1ULL << ((sig)-1))
 
 /* Those whose default action ends a process. */
 static const uint64_t ending_signals = BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGTERM) |

@@ -28,9 +28,9 @@ struct waiter {
 	struct identity as;
 	struct verdict_result verdict;
 	uint64_t question; /* asking */
-	uint64_t act;      /* acting */
+	uint64_t act;	   /* acting */
 	int64_t since_ms;  /* held since, monotonic */
-	bool again;        /* to be decided anew (settle_after) */
+	bool again;	   /* to be decided anew (settle_after) */
 };
 
 /* An answer "once": this process, this path, these accesses, until it execs or ends. */
@@ -50,7 +50,7 @@ struct run {
 	struct loop *loop;
 	enum engine_mode mode;
 	const char *file; /* the program */
-	char **env;       /* owned */
+	char **env;	  /* owned */
 	const char *cwd;
 	struct identity self;
 

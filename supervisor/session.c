@@ -47,8 +47,7 @@ static int add_note(struct session *s, char *note)
 static int add_source(struct session *s, const char *source, const char *path, const void *text,
 		      size_t n)
 {
-	struct report_source *list =
-		realloc(s->sources, (s->sources_len + 1) * sizeof *s->sources);
+	struct report_source *list = realloc(s->sources, (s->sources_len + 1) * sizeof *s->sources);
 	char *copy = strdup(path);
 	if (list)
 		s->sources = list;
@@ -81,10 +80,8 @@ static int read_file(const char *file, struct buf *out)
 
 static struct policy_vars vars_of(const struct session *s, char *const *env)
 {
-	return (struct policy_vars){.home = s->home,
-				    .project = s->project.dir,
-				    .tmpdir = s->tmpdir,
-				    .env = env};
+	return (struct policy_vars){
+		.home = s->home, .project = s->project.dir, .tmpdir = s->tmpdir, .env = env};
 }
 
 /* must: a file that the user named has to exist. */

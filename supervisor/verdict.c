@@ -271,9 +271,8 @@ static bool move_granted(const struct verdict_input *in)
 				 .flags = c->at_flags};
 	if (m.old_dir < 0 || m.new_dir < 0 || m.old_object < 0)
 		return false;
-	int err = c->path[0].need == CALL_NEED_LINK_FROM
-			  ? llmodel_link(in->ruleset, &m, &answer)
-			  : llmodel_rename(in->ruleset, &m, &answer);
+	int err = c->path[0].need == CALL_NEED_LINK_FROM ? llmodel_link(in->ruleset, &m, &answer)
+							 : llmodel_rename(in->ruleset, &m, &answer);
 	return !err && answer == 0;
 }
 
@@ -378,7 +377,8 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	int err = permissions(in);
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
-	/* For names Landlock is asked before the permissions are, and its answer is EACCES, never EPERM. */
+	/* For names Landlock is asked before the permissions are, and its answer is EACCES, never
+	 * EPERM. */
 	if (err == -EACCES || err == -EPERM || err == -EROFS || error == EPERM) {
 		r->verdict = VERDICT_PERMISSIONS;
 		return 0;
