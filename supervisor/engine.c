@@ -415,20 +415,39 @@ static void terminal_gone(void *arg)
 	refusal_give_up(arg);
 }
 
+/* The command's inner terminal is its own; who asks sits at the real one. */
+static int open_terminal(struct run *r)
+{
+	const struct pty_hooks hooks = {.arg = r, .hangup = terminal_gone};
+	int err = r->command->own_terminal ? pty_open(r->loop, &hooks, &r->pty) : 0;
+	if (!err && r->pty) {
+		int stdio[3], ctty;
+		pty_child_stdio(r->pty, stdio, &ctty);
+		const int slaves[TERMINALS_OWN] = {ctty, stdio[2]};
+		err = terminals_own(r->session->policy, slaves, &r->terminals);
+		r->session->policy_version++;
+	}
+	return err ? err : open_prompt(r);
+}
+
+static void close_terminal(struct run *r)
+{
+	pty_close(r->pty);
+	r->pty = NULL;
+	terminals_disown(r->session->policy, &r->terminals);
+	r->session->policy_version++;
+}
+
 static int supervise(struct run *r)
 {
 	r->main = 0;
 	r->main_ended = false;
 	r->rerun_useful = false;
-	int err = build_wall(r);
-	if (!err && r->command->own_terminal) {
-		const struct pty_hooks hooks = {.arg = r, .hangup = terminal_gone};
-		err = pty_open(r->loop, &hooks, &r->pty);
-		if (err)
-			refuse_to_run(r, err, "the terminal: %s", strerror(-err));
-	}
-	if (!err && (err = open_prompt(r)))
+	int err = open_terminal(r);
+	if (err)
 		refuse_to_run(r, err, "the terminal: %s", strerror(-err));
+	if (!err)
+		err = build_wall(r);
 	if (!err)
 		err = spawn(r);
 	if (!err) {
@@ -445,8 +464,7 @@ static int supervise(struct run *r)
 	r->tracer = NULL;
 	refusal_release(r);
 	lifecycle_release(r);
-	pty_close(r->pty);
-	r->pty = NULL;
+	close_terminal(r);
 	return err;
 }
 

@@ -13,6 +13,7 @@
 #include "supervisor/protocol.h"
 #include "supervisor/pty.h"
 #include "supervisor/session.h"
+#include "supervisor/terminals.h"
 #include "supervisor/verdict.h"
 #include "tracer/tracer.h"
 
@@ -65,6 +66,7 @@ struct run {
 	struct broker *broker;
 	uint64_t broker_watch;
 	struct pty *pty;
+	struct terminals terminals;
 	struct ask *ask; /* NULL: nobody to ask */
 	struct prompt *prompt;
 	struct protocol *protocol;

@@ -3,6 +3,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
 #include "supervisor/presets.h"
+#include "supervisor/terminals.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -160,6 +161,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 {
 	struct policy_vars vars = vars_of(s, o->env);
 	int err = store_protect(&s->store, s->policy);
+	if (!err)
+		err = terminals_forbid_ours(s->policy);
 	if (!err)
 		err = add_presets(s, o, &vars, e);
 	if (!err && !o->policy_files)

@@ -107,6 +107,24 @@ class Programs(unittest.TestCase):
             self.assertNotIn("-icanon", shown.replace("'-?icanon'", ""))
 
 
+    def test_the_real_terminal_is_out_of_reach(self):
+        with Terminal() as t:
+            t.line("real=$(tty); warder run --on-denial report -- sh -c \"echo pain''ted > $real\"")
+            t.wait_for("refused write")
+            self.assertNotIn("painted", t.screen())
+            t.line("clear; warder run --yes -- sh -c \"echo pain''ted > $real; echo pain''ted >> $(tty)\"")
+            t.wait_for("refused write")
+            self.assertNotIn("painted", t.screen())
+
+    def test_the_inner_terminal_and_those_made_inside_are_the_commands_own(self):
+        with Terminal() as t:
+            shown = t.run("warder run --on-denial report --fail-on-denial -- sh -c "
+                          "'echo own''ed > $(tty); script -qec \"echo in''side > \\$(tty)\" /dev/null'")
+            self.assertIn("owned", shown)
+            self.assertIn("inside", shown)
+            self.assertIn("done1=0", shown)
+
+
 class Questions(unittest.TestCase):
     def ask(self, t, command, key):
         t.line(command)
