@@ -420,13 +420,16 @@ static int supervise(struct run *r)
 	r->main = 0;
 	r->main_ended = false;
 	r->rerun_useful = false;
-	int err = build_wall(r);
-	if (!err && r->command->own_terminal) {
+	int err = 0;
+	if (r->command->own_terminal) {
 		const struct pty_hooks hooks = {.arg = r, .hangup = terminal_gone};
 		err = pty_open(r->loop, &hooks, &r->pty);
 		if (err)
 			refuse_to_run(r, err, "the terminal: %s", strerror(-err));
 	}
+	/* After the inner terminal is there, so that it is one of the places with rights. */
+	if (!err)
+		err = build_wall(r);
 	if (!err && (err = open_prompt(r)))
 		refuse_to_run(r, err, "the terminal: %s", strerror(-err));
 	if (!err)

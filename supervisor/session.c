@@ -11,8 +11,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 static const char *const default_presets[] = {"system", "tmp", "project"};
 
@@ -159,10 +161,41 @@ static int add_saved(struct session *s, const struct policy_vars *vars, struct p
 	return err;
 }
 
+#define PTS_MAJOR_FIRST 136
+#define PTS_MAJOR_LAST	143
+
+/*
+ * The terminal that questions are asked on. The tree has an inner one, but the presets open /dev/pts,
+ * and there it could read the keys that are meant as answers and paint over what is asked.
+ */
+static int protect_terminal(struct session *s)
+{
+	unsigned device;
+	struct stat st;
+	char path[40];
+	int tty AUTOCLOSE = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	if (tty < 0 || ioctl(tty, TIOCGDEV, &device))
+		return 0;
+	if (major(device) < PTS_MAJOR_FIRST || major(device) > PTS_MAJOR_LAST)
+		return 0; /* a console: nothing opens it */
+	snprintf(path, sizeof path, "/dev/pts/%u", minor(device));
+	if (stat(path, &st) || st.st_rdev != device)
+		return 0; /* another devpts' */
+	struct rule rule = {.effect = EFFECT_FORBID,
+			    .kind = RULE_EXACT,
+			    .source = RULE_BUILTIN,
+			    .access = ACCESS_ALL,
+			    .path = path,
+			    .origin = (char *)"warder's own terminal"};
+	return policy_add(s->policy, &rule);
+}
+
 static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
 {
 	struct policy_vars vars = vars_of(s, o->env);
 	int err = store_protect(&s->store, s->policy);
+	if (!err)
+		err = protect_terminal(s);
 	if (!err)
 		err = add_presets(s, o, &vars, e);
 	if (!err && !o->policy_files)
