@@ -9,14 +9,15 @@
 #include <unistd.h>
 
 /*
- * With these a root tree could load code into the kernel, read raw memory, open files by handle, or
- * look into the supervisor: /proc/PID/environ and mem ask perfmon_capable() (CAP_PERFMON or
- * CAP_SYS_ADMIN) before they ask Landlock (fs/proc/base.c, kernel/fork.c, 6.18). CAP_BPF and
- * CAP_PERFMON (5.8) may be missing from old headers.
+ * With these a root tree could load code into the kernel, read raw memory, look into the
+ * supervisor, open files by handle, or make itself a node of the disk in the project and open that:
+ * Landlock knows paths, not devices. CAP_SYS_ADMIN stands in for CAP_BPF and CAP_PERFMON wherever
+ * those are asked for, mounts devices without naming them (fsopen) and takes terminals from other
+ * sessions. CAP_BPF and CAP_PERFMON (5.8) may be missing from old headers.
  */
 static const int dropped[] = {
-	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	   CAP_SYS_PTRACE,
-	CAP_SYS_ADMIN,	     CAP_SYS_BOOT,   38 /* CAP_PERFMON */, 39 /* CAP_BPF */,
+	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	   CAP_SYS_PTRACE,   CAP_SYS_BOOT,
+	CAP_SYS_ADMIN,	     CAP_MKNOD,	     38 /* CAP_PERFMON */, 39 /* CAP_BPF */,
 };
 
 static int drop_capabilities(void)
