@@ -241,12 +241,28 @@ static int open_questions(struct run *r)
 
 /* ---- events ---- */
 
+/* What the report says of calls that no path grant is about; %u is how often. */
+static const struct notice {
+	const char *call; /* NULL: every call of the mount family */
+	const char *text;
+} notices[RUN_NOTICES] = {
+	[RUN_NOTICE_IO_URING] = {"io_uring_setup", "io_uring refused %u×"},
+	[RUN_NOTICE_PTRACE] = {"ptrace",
+			       "ptrace was asked for %u×: a debugger or tracer does not work "
+			       "inside warder"},
+	[RUN_NOTICE_MOUNT] = {NULL,
+			      "mounting was refused %u×: Landlock forbids it, and no path grant "
+			      "can help"},
+	[RUN_NOTICE_LIMITS] = {"prlimit64", "another process's limits were asked to change %u×"},
+};
+
 static void note_guard_call(struct run *r, const struct call *c)
 {
-	if (!strcmp(c->ent->name, "io_uring_setup"))
-		r->io_uring++;
-	else if (!strcmp(c->ent->name, "ptrace"))
-		r->ptraces++;
+	for (size_t i = 0; i < RUN_NOTICES; i++) {
+		bool is = notices[i].call ? !strcmp(c->ent->name, notices[i].call)
+					  : c->ent->group == SYS_GROUP_MOUNT;
+		r->noticed[i] += is;
+	}
 }
 
 static void spawn_failed(struct run *r, const struct tracer_event *ev)
@@ -554,6 +570,14 @@ static char **add_text(char **list, const char *fmt, ...)
 	return longer;
 }
 
+/* A notice's text with its count in place of %u. */
+static char **add_note(char **list, const char *text, unsigned count)
+{
+	const char *at = strstr(text, "%u");
+	BUG(!at);
+	return add_text(list, "%.*s%u%s", (int)(at - text), text, count, at + 2);
+}
+
 static void fill_engine(struct run *r)
 {
 	struct report *rep = &r->out->report;
@@ -567,14 +591,10 @@ static void fill_engine(struct run *r)
 			rep->engine.degraded =
 				add_text(rep->engine.degraded, "%s is not enforced by this kernel",
 					 llright_name(bit));
-	if (r->io_uring)
-		rep->engine.notes =
-			add_text(rep->engine.notes, "io_uring refused %u×", r->io_uring);
-	if (r->ptraces)
-		rep->engine.notes = add_text(rep->engine.notes,
-					     "ptrace was asked for %u×: a debugger or tracer does "
-					     "not work inside warder",
-					     r->ptraces);
+	for (size_t i = 0; i < RUN_NOTICES; i++)
+		if (r->noticed[i])
+			rep->engine.notes =
+				add_note(rep->engine.notes, notices[i].text, r->noticed[i]);
 }
 
 static int copy_sources(const struct session *s, struct report *rep)
@@ -590,6 +610,12 @@ static int copy_sources(const struct session *s, struct report *rep)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+static void error_event(struct jsonw *w, const void *arg)
+{
+	const struct engine_outcome *o = arg;
+	jsonw_kstr(w, "message", o->why.text);
 }
 
 static void exit_event(struct jsonw *w, const void *arg)
@@ -619,7 +645,7 @@ static int finish(struct run *r)
 	if (!err)
 		err = plan_suggest(&rep->denials, r->session->home, &rep->suggested);
 	if (r->protocol && o->error)
-		protocol_event(r->protocol, "error", NULL, NULL);
+		protocol_event(r->protocol, "error", error_event, o);
 	if (r->protocol)
 		protocol_event(r->protocol, "exit", exit_event, o);
 	return err;

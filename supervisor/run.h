@@ -42,6 +42,15 @@ struct once {
 	char *path; /* owned */
 };
 
+/* Guard calls that the report speaks of. */
+enum run_notice {
+	RUN_NOTICE_IO_URING,
+	RUN_NOTICE_PTRACE,
+	RUN_NOTICE_MOUNT,
+	RUN_NOTICE_LIMITS,
+	RUN_NOTICES
+};
+
 enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
 
 struct run {
@@ -94,7 +103,7 @@ struct run {
 	bool run_again;
 	bool rerun_useful; /* a grant was given that could not be done in place */
 	uint64_t brokered;
-	unsigned io_uring, ptraces;
+	unsigned noticed[RUN_NOTICES];
 	off_t stdin_at; /* a regular file's offset at the start, -1 */
 };
 
