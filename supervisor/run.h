@@ -138,7 +138,7 @@ struct ruling {
 	enum effect effect;
 	const struct rule *rule;    /* a loan of the policy's, or NULL */
 	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
-	const char *note;           /* static: why, where no rule says it; or NULL */
+	const char *note;	    /* static: why, where no rule says it; or NULL */
 };
 
 struct ruling ruling_of(struct run *r, const struct waiter *w);
