@@ -215,6 +215,8 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 	if (!w)
 		return; /* the thread died meanwhile */
 	w->act = 0;
+	if (!done->stale && (fd >= 0 || done->result >= 0))
+		changes_add(&r->changes, w->call, r->session->tmpdir);
 	if (done->stale) {
 		tracer_again(r->tracer, w->who);
 	} else if (fd >= 0) {
@@ -324,6 +326,19 @@ static bool is_sensitive(const struct run *r, const struct waiter *w)
 	return false;
 }
 
+/* For this process; for all of the command where it takes another run. */
+static int remember_yes(struct run *r, const struct waiter *w, char *path, uint32_t access)
+{
+	if (can_be_done_in_place(w))
+		return ruling_once_add(r, w->pid, path, access);
+	struct rule rule = {.effect = EFFECT_ALLOW,
+			    .kind = RULE_EXACT,
+			    .access = access,
+			    .path = path,
+			    .origin = (char *)"--yes"};
+	return session_grant(r->session, &rule);
+}
+
 /* --yes: "once" to everything that is not sensitive. False: it has to be asked. */
 static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *ruling)
 {
@@ -331,7 +346,7 @@ static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *rul
 		return false;
 	for (unsigned i = 0; i < CALL_PATHS; i++)
 		if (ruling->asked[i] &&
-		    ruling_once_add(r, w->pid, w->verdict.need[i].at->real, ruling->asked[i]))
+		    remember_yes(r, w, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
 	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
 	act(r, w);
@@ -424,9 +439,15 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 		return;
 	uint64_t id = q->id;
 	record_answer(r, q, a);
-	for (struct waiter *w = r->waiters; w; w = w->next)
-		if (w->question == id && answer_apply(r, q, a, w->pid))
+	for (struct waiter *w = r->waiters; w; w = w->next) {
+		if (w->question != id)
+			continue;
+		struct answer lasting = *a;
+		if (a->allow && a->lifetime == LIFETIME_ONCE && !can_be_done_in_place(w))
+			lasting.lifetime = LIFETIME_SESSION; /* once, in the run that it takes */
+		if (answer_apply(r, q, &lasting, w->pid))
 			run_say(r, "no memory to remember an answer");
+	}
 	settle_after(r, id, a->allow);
 }
 
