@@ -41,7 +41,7 @@ struct job {
 	enum call_need need;
 	struct thing at[CALL_PATHS];
 	struct identity as;
-	uint64_t flags;   /* O_* or AT_*/
+	uint64_t flags;	  /* O_* or AT_*/
 	uint64_t resolve; /* openat2's */
 	uint32_t mode;
 	uint64_t dev;
@@ -121,7 +121,8 @@ static int open_absent(const struct job *j, struct act_result *r)
 	const struct thing *t = &j->at[0];
 	if (!(j->flags & O_CREAT) || t->parent < 0)
 		return -ENOENT;
-	int flags = (int)j->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+	/* O_EXCL follows no link either; O_NOFOLLOW would stay to be seen in F_GETFL. */
+	int flags = (int)j->flags | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC;
 	r->fd = openat(t->parent, t->name, flags, j->mode);
 	if (r->fd >= 0)
 		return 0;
@@ -225,13 +226,13 @@ static int act_link(const struct job *j, struct act_result *r)
 	char path[64];
 	self_path(path, j->at[0].object);
 	return linkat(AT_FDCWD, path, j->at[1].parent, j->at[1].name, AT_SYMLINK_FOLLOW) ? -errno
-											  : 0;
+											 : 0;
 }
 
 /*
  * bind keeps the tracee's own string (getsockname shows it), so the kernel walks a path again here.
- * What it may reach is therefore walled in: this thread takes on a Landlock domain whose one rule is
- * MAKE_SOCK on the parent that was decided on, and ends after the act.
+ * What it may reach is therefore walled in: this thread takes on a Landlock domain whose one rule
+ * is MAKE_SOCK on the parent that was decided on, and ends after the act.
  */
 static int bind_walled(const struct job *j)
 {
@@ -280,8 +281,8 @@ static const struct act {
 
 bool broker_can(const struct call *c)
 {
-	/* A path that was given with openat2's constraints keeps them: what RESOLVE_* would have refused
-	 * the kernel refused itself, before Landlock; the descriptor is the same inode. */
+	/* A path that was given with openat2's constraints keeps them: what RESOLVE_* would have
+	 * refused the kernel refused itself, before Landlock; the descriptor is the same inode. */
 	return acts[c->path[0].need].fn != NULL;
 }
 
@@ -329,7 +330,8 @@ static int thing_take(struct thing *t, const struct path_at *at)
 static int take_bind(struct job *j, const struct call *c, struct call_view view)
 {
 	char path[64];
-	int pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, view.tgid, 0);
+	int pidfd AUTOCLOSE
+	= (int)syscall(SYS_pidfd_open, view.tgid, 0);
 	if (pidfd < 0)
 		return -errno;
 	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);
@@ -423,8 +425,7 @@ static void perform(struct broker *b, struct job *j, struct role *role)
 		if (act->structural)
 			pthread_mutex_unlock(&b->structural);
 	}
-	j->done = (struct broker_done){
-		.id = j->id, .result = result, .fd = r.fd, .stale = r.stale};
+	j->done = (struct broker_done){.id = j->id, .result = result, .fd = r.fd, .stale = r.stale};
 }
 
 static void list_remove(struct job **list, struct job *j)

@@ -53,7 +53,8 @@ static char **proc_argv(pid_t pid)
 	char chunk[4096];
 	ssize_t n;
 	snprintf(file, sizeof file, "/proc/%d/cmdline", pid);
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE
+	= open(file, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && text.len + sizeof chunk < CMDLINE_MAX &&
 	       (n = read(fd, chunk, sizeof chunk)) > 0)
 		buf_add(&text, chunk, (size_t)n);
@@ -79,6 +80,19 @@ static uint32_t once_bits(const struct run *r, pid_t pid, const char *path)
 	for (const struct once *o = r->onces; o; o = o->next)
 		if (o->pid == pid && !strcmp(o->path, path))
 			bits |= o->access;
+	return bits;
+}
+
+/* The accesses that an answer allows to this very path: to the process, or to all. */
+static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
+{
+	uint32_t bits = once_bits(r, pid, path);
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
+		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
+		    rule->effect == EFFECT_ALLOW)
+			bits |= bit;
+	}
 	return bits;
 }
 
@@ -175,7 +189,8 @@ static void guard_move(const struct guard *g, const struct call *c, struct rulin
 
 /*
  * Would a non-directory of this name stand where a protected path must be able to come? A symlink
- * or a .git file there would lead the name elsewhere. Compared without case: the file system may be.
+ * or a .git file there would lead the name elsewhere. Compared without case: the file system may
+ * be.
  */
 static bool would_cover(const struct run *r, const char *path)
 {
@@ -183,8 +198,8 @@ static bool would_cover(const struct run *r, const char *path)
 	for (size_t i = 0; i < policy_len(r->session->policy); i++) {
 		const struct rule *rule = policy_at(r->session->policy, i);
 		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
-		if (literal && rule->effect != EFFECT_ALLOW &&
-		    !strncasecmp(rule->path, path, n) && rule->path[n] == '/')
+		if (literal && rule->effect != EFFECT_ALLOW && !strncasecmp(rule->path, path, n) &&
+		    rule->path[n] == '/')
 			return true;
 	}
 	return false;
@@ -227,7 +242,8 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 		return err;
 	if (own)
 		g = own;
-	bool moves = c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
+	bool moves =
+		c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
 	if (moves)
 		guard_move(g, c, out);
 	else
@@ -238,20 +254,27 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 	return 0;
 }
 
+/* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
+static bool is_unnamed(const struct call *c, unsigned i)
+{
+	const struct path_at *at = &c->path[i].at;
+	return c->path[i].need == CALL_NEED_LINK_FROM && at->exists && !at->st.st_nlink;
+}
+
 static struct ruling rule_on(struct run *r, const struct waiter *w)
 {
 	struct ruling out = {.effect = EFFECT_ALLOW};
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
 		const struct need *need = &w->verdict.need[i];
-		if (!need->access || !need->at)
+		if (!need->access || !need->at || is_unnamed(w->call, i))
 			continue;
 		if (need->at->unreachable || !need->at->real) {
 			out.effect = EFFECT_FORBID;
 			out.note = "it has no path in the supervisor's view";
 			return out;
 		}
-		struct decision d = decide_path(r, w->pid, need->at->real, need->access,
-						&out.asked[i]);
+		struct decision d =
+			decide_path(r, w->pid, need->at->real, need->access, &out.asked[i]);
 		if (i == 0 || harder(d.effect, out.effect)) {
 			out.effect = d.effect;
 			out.rule = d.rule;
@@ -263,8 +286,9 @@ static struct ruling rule_on(struct run *r, const struct waiter *w)
 		out.effect = EFFECT_DENY;
 		out.note = "the protected paths could not be looked at";
 	}
-	/* An answer for this very path and process has looked at the doubt already. */
-	if (out.effect == EFFECT_ASK && !(out.asked[0] & ~once_bits(r, w->pid, w->verdict.need[0].at->real)))
+	/* An answer for this very path has looked at the doubt already. */
+	if (out.effect == EFFECT_ASK &&
+	    !(out.asked[0] & ~answered_bits(r, w->pid, w->verdict.need[0].at->real)))
 		out.effect = EFFECT_ALLOW;
 	return out;
 }
@@ -316,8 +340,10 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 		     struct denial *d)
 {
 	const struct call *c = w->call;
-	const struct path_at *at = w->verdict.need[0].at ? w->verdict.need[0].at : &c->path[0].at;
-	const char *given = c->path[0].given;
+	unsigned first = is_unnamed(c, 0) ? 1 : 0;
+	const struct path_at *at =
+		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
+	const char *given = c->path[first].given;
 	*d = (struct denial){.call = c->ent->name,
 			     .error = (int)-c->result,
 			     .verdict = w->verdict.verdict,
@@ -333,7 +359,7 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->path = strdup(at->real ? at->real : given ? given : "");
 	if (given && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
-	if (c->path[1].need != CALL_NEED_NONE) {
+	if (!first && c->path[1].need != CALL_NEED_NONE) {
 		const char *other = c->path[1].at.real;
 		d->path2 = strdup(other ? other : c->path[1].given ? c->path[1].given : "");
 	}
@@ -457,7 +483,8 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 	struct waiter *w = r->waiters;
 	while (w && w->act != done->id)
 		w = w->next;
-	int fd AUTOCLOSE = done->fd;
+	int fd AUTOCLOSE
+	= done->fd;
 	if (!w)
 		return; /* the thread died meanwhile */
 	w->act = 0;
@@ -491,7 +518,8 @@ static int add_once(struct run *r, pid_t pid, const char *path, uint32_t access)
 	return 0;
 }
 
-static struct question *question_about(struct run *r, const struct waiter *w, const struct denial *d)
+static struct question *question_about(struct run *r, const struct waiter *w,
+				       const struct denial *d)
 {
 	struct question *q = calloc(1, sizeof *q);
 	if (!q)
@@ -545,7 +573,8 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
-	/* A front whose peer is gone answers at once, before the waiter stands behind the question. */
+	/* A front whose peer is gone answers at once, before the waiter stands behind the question.
+	 */
 	if (!q || ask_push(r->ask, q, &w->question) || !ask_find(r->ask, w->question)) {
 		w->question = 0;
 		record_denial(r, d, BY_NONE);
@@ -587,7 +616,7 @@ static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *rul
 	if (!r->command->yes || r->end != RUN_GOES_ON || is_sensitive(r, w))
 		return false;
 	for (unsigned i = 0; i < CALL_PATHS; i++)
-		if (ruling->asked[i] &&
+		if (ruling->asked[i] && w->verdict.need[i].at->real &&
 		    add_once(r, w->pid, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
 	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
@@ -632,7 +661,8 @@ static void settle(struct run *r, struct waiter *w)
 
 static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
 {
-	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
+	char *file AUTOFREE
+	= store_project_policy(&r->session->store, &r->session->project);
 	struct policy_error why;
 	struct buf comment = {0};
 	struct tm tm;
@@ -693,6 +723,18 @@ static void add_grant(struct run *r, const struct scope *scope, const struct ans
 							       .kind = scope->kind,
 							       .lifetime = a->lifetime,
 							       .by = a->by};
+}
+
+/*
+ * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
+ * where a wider rule leaves a doubt about this one path.
+ */
+static int allow_waiter(struct run *r, const struct waiter *w, const struct question *q)
+{
+	int err = add_once(r, w->pid, q->path, q->access);
+	if (!err && q->path2)
+		err = add_once(r, w->pid, q->path2, q->access);
+	return err;
 }
 
 int refusal_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid)
@@ -767,7 +809,8 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	uint64_t id = q->id;
 	record_answer(r, q, a);
 	for (struct waiter *w = r->waiters; w; w = w->next)
-		if (w->question == id && refusal_apply(r, q, a, w->pid))
+		if (w->question == id &&
+		    (refusal_apply(r, q, a, w->pid) || (a->allow && allow_waiter(r, w, q))))
 			run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);
 }
@@ -781,10 +824,8 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 		tracer_deny(r->tracer, ev->who);
 		return;
 	}
-	*w = (struct waiter){.who = ev->who,
-			     .pid = ev->pid,
-			     .call = ev->call,
-			     .since_ms = run_now_ms()};
+	*w = (struct waiter){
+		.who = ev->who, .pid = ev->pid, .call = ev->call, .since_ms = run_now_ms()};
 	path_init(&w->verdict.refused);
 	w->next = r->waiters;
 	r->waiters = w;
@@ -866,7 +907,7 @@ static uint64_t mask_of(const char *status, const char *key)
 	return mask;
 }
 
-#define BIT(sig) (1ULL << ((sig) - 1))
+#define BIT(sig) (1ULL << ((sig)-1))
 
 /* Those whose default action ends a process. */
 static const uint64_t ending_signals = BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGTERM) |
@@ -878,7 +919,8 @@ static bool deliverable(pid_t tid, bool *ret_ends)
 {
 	char file[64], text[8192];
 	snprintf(file, sizeof file, "/proc/%d/status", tid);
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE
+	= open(file, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	*ret_ends = false;
 	if (n <= 0)

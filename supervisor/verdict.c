@@ -31,14 +31,16 @@ static int access_fd(int fd, int mode)
 static int search_upward(int dir_fd)
 {
 	struct stat here, up;
-	int fd AUTOCLOSE = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+	int fd AUTOCLOSE
+	= fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0 || fstat(fd, &here))
 		return -errno;
 	for (;;) {
 		int err = access_fd(fd, X_OK);
 		if (err)
 			return err;
-		int above AUTOCLOSE = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		int above AUTOCLOSE
+		= openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (above < 0 || fstat(above, &up))
 			return -errno;
 		if (up.st_dev == here.st_dev && up.st_ino == here.st_ino)
@@ -53,7 +55,8 @@ static int search_upward(int dir_fd)
 static int read_sysctl(const char *file)
 {
 	char text[16] = "";
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE
+	= open(file, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? atoi(text) : 0;
 }
 
@@ -145,8 +148,9 @@ static int may(const struct call *c, unsigned i, const struct identity *as)
 	case CALL_NEED_BIND:
 	case CALL_NEED_LINK_TO:
 		return may_make(at);
-	case CALL_NEED_NONE:
 	case CALL_NEED_LINK_FROM:
+		return S_ISDIR(at->st.st_mode) ? -EPERM : 0; /* nobody may */
+	case CALL_NEED_NONE:
 	case CALL_NEED_META:
 	case CALL_NEED_CONNECT:
 	case CALL_NEED_LOOK:
@@ -271,9 +275,8 @@ static bool move_granted(const struct verdict_input *in)
 				 .flags = c->at_flags};
 	if (m.old_dir < 0 || m.new_dir < 0 || m.old_object < 0)
 		return false;
-	int err = c->path[0].need == CALL_NEED_LINK_FROM
-			  ? llmodel_link(in->ruleset, &m, &answer)
-			  : llmodel_rename(in->ruleset, &m, &answer);
+	int err = c->path[0].need == CALL_NEED_LINK_FROM ? llmodel_link(in->ruleset, &m, &answer)
+							 : llmodel_rename(in->ruleset, &m, &answer);
 	return !err && answer == 0;
 }
 
@@ -378,7 +381,8 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	int err = permissions(in);
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
-	/* For names Landlock is asked before the permissions are, and its answer is EACCES, never EPERM. */
+	/* For names Landlock is asked before the permissions are, and its answer is EACCES, never
+	 * EPERM. */
 	if (err == -EACCES || err == -EPERM || err == -EROFS || error == EPERM) {
 		r->verdict = VERDICT_PERMISSIONS;
 		return 0;
