@@ -7,6 +7,7 @@
 #include "agent/options.h"
 #include "agent/repl.h"
 #include "supervisor/cli.h"
+#include "supervisor/redact.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -102,6 +103,25 @@ static int open_provider(struct agent *a, const struct options *o)
 	return 0;
 }
 
+/*
+ * What was read is taken out of our own environment, the bytes too: /proc/PID/environ shows them to
+ * a tool that is root (CAP_SYS_ADMIN is enough for it on 6.18, whatever Landlock says of ptrace).
+ */
+static void hide_secrets(void)
+{
+	char **to = environ;
+	for (char **e = environ; *e; e++) {
+		AUTOFREE
+		char *name = strndup(*e, strcspn(*e, "="));
+		/* Without memory it is taken for a secret; a URL may hold a password. */
+		if (!name || redact_is_secret_name(name) || !strcmp(name, "OPENAI_BASE_URL"))
+			explicit_bzero(*e, strlen(*e));
+		else
+			*to++ = *e;
+	}
+	*to = NULL;
+}
+
 /* ---- the session ---- */
 
 static int open_session(struct agent *a, const struct options *o)
@@ -151,6 +171,7 @@ static int run(struct agent *a, const struct options *o)
 	int status = o->prompt ? read_prompt(o->prompt, &words) : 0;
 	if (!status)
 		status = open_provider(a, o);
+	hide_secrets();
 	if (!status)
 		status = open_session(a, o);
 	a->color = wants_color(o->prompt ? STDERR_FILENO : STDOUT_FILENO);

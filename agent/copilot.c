@@ -132,13 +132,14 @@ static int find_token(struct copilot *c, const struct provider_config *config,
 	if (err == -ENOMEM)
 		return no_memory(ret_error);
 	if (err == -ENOENT)
-		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-				     "there is no GitHub token: run `warder login`, or set "
-				     "COPILOT_GITHUB_TOKEN");
+		return provider_fail(
+			ret_error, PROVIDER_FAIL_CONFIG, -EIO,
+			"there is no GitHub token: sign in with an editor's Copilot plugin, or set "
+			"COPILOT_GITHUB_TOKEN");
 	if (err == -EINVAL)
 		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-				     "%s holds no GitHub token: correct or remove it, or run "
-				     "`warder login`",
+				     "%s holds no GitHub token: correct or remove it, or sign in "
+				     "with an editor's Copilot plugin",
 				     source);
 	if (err)
 		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
@@ -147,7 +148,8 @@ static int find_token(struct copilot *c, const struct provider_config *config,
 	if (token_kind(c->token.value) == TOKEN_CLASSIC)
 		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
 				     "the token from %s is a classic personal access token, which "
-				     "Copilot never takes: run `warder login`, or set another",
+				     "Copilot never takes: sign in with an editor's Copilot "
+				     "plugin, or set another",
 				     source);
 	return 0;
 }

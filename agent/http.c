@@ -360,6 +360,7 @@ static int pump(struct http *h, struct transfer *t)
 			return 0;
 		if (over)
 			return code ? explain(t, code) : 0;
+		BUG(!running); /* neither over nor under way */
 		if (t->enough && !enough_at)
 			enough_at = now_ms();
 		curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
@@ -401,8 +402,9 @@ int http_perform(struct http *h, const struct http_request *req, struct http_res
 	}
 	hold_sigpipe(&old, &was_pending);
 	set_options(h, &t, headers);
-	curl_multi_add_handle(h->multi, t.easy);
-	err = pump(h, &t);
+	CURLMcode added = curl_multi_add_handle(h->multi, t.easy);
+	err = added ? failed(ret, -EIO, false, "curl: %s", curl_multi_strerror(added))
+		    : pump(h, &t);
 	take_headers(&t); /* an answer without a body */
 	curl_multi_remove_handle(h->multi, t.easy);
 	curl_easy_cleanup(t.easy);

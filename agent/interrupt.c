@@ -1,6 +1,7 @@
 #include "agent/interrupt.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 
 static volatile sig_atomic_t raised, ending, stop_asked;
@@ -49,6 +50,11 @@ bool interrupt_raised(void)
 	return raised;
 }
 
+bool interrupt_any(void)
+{
+	return raised || ending || stop_asked;
+}
+
 void interrupt_clear(void)
 {
 	raised = 0;
@@ -72,6 +78,26 @@ bool interrupt_stop_asked(void)
 	bool asked = stop_asked;
 	stop_asked = 0;
 	return asked;
+}
+
+int interrupt_wait_input(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	sigset_t ours, before;
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigaddset(&ours, SIGTSTP);
+	if (sigprocmask(SIG_BLOCK, &ours, &before))
+		return -errno;
+	int err = 0;
+	if (interrupt_any())
+		err = -EINTR;
+	else if (ppoll(&p, 1, NULL, &before) < 0)
+		err = -errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return err;
 }
 
 void interrupt_die(int sig)

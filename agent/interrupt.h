@@ -15,6 +15,8 @@ int interrupt_install(void);
 /* What provider_request.cancel and engine_command.cancel point at. */
 volatile sig_atomic_t *interrupt_flag(void);
 bool interrupt_raised(void);
+/* Any of them: the two, or the wish to stop. */
+bool interrupt_any(void);
 /* Lowers the first flag. */
 void interrupt_clear(void);
 /* The signal that asks us to end, or 0. */
@@ -23,5 +25,10 @@ int interrupt_ending(void);
  * terminal back first, then we stop. */
 void interrupt_take_stop(bool take);
 bool interrupt_stop_asked(void);
+/*
+ * Block until fd can be read: 0. -EINTR: a flag is up, be it raised before or meanwhile; a plain
+ * read() would sleep through a signal that came just before it.
+ */
+int interrupt_wait_input(int fd);
 /* End by this signal, as whoever started us expects; returns where that fails. */
 void interrupt_die(int sig);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <wchar.h>
 
 #define HISTORY_SIZE 1000
 
@@ -24,6 +25,29 @@ static char *edit_prompt(EditLine *e)
 	struct lineinput *l = NULL;
 	el_get(e, EL_CLIENTDATA, &l);
 	return (char *)l->prompt;
+}
+
+/* One character; 0: the end; -1: errno. Another signal than ours (a resized window) goes on. */
+static int edit_character(EditLine *e, wchar_t *ret)
+{
+	mbstate_t state = {0};
+	(void)e;
+	for (;;) {
+		char byte;
+		int err = interrupt_wait_input(STDIN_FILENO);
+		if (err == -EINTR && !interrupt_any())
+			continue;
+		ssize_t n = err ? -1 : read(STDIN_FILENO, &byte, 1);
+		if (n <= 0) {
+			errno = err ? -err : errno;
+			return (int)n;
+		}
+		size_t len = mbrtowc(ret, &byte, 1, &state);
+		if (len == (size_t)-1) /* no character: leave it out */
+			state = (mbstate_t){0};
+		else if (len != (size_t)-2)
+			return 1;
+	}
 }
 
 static bool can_edit(void)
@@ -53,6 +77,7 @@ static int open_editor(struct lineinput *l)
 		return -ENOMEM;
 	el_set(l->edit, EL_CLIENTDATA, l);
 	el_set(l->edit, EL_PROMPT, edit_prompt);
+	el_set(l->edit, EL_GETCFN, edit_character);
 	el_set(l->edit, EL_EDITOR, "emacs");
 	/* Its own handlers would send signals on to the whole process group. */
 	el_set(l->edit, EL_SIGNAL, 0);
@@ -121,6 +146,9 @@ static enum lineinput_result edit_line(struct lineinput *l, char **ret_line)
 	for (;;) {
 		int n = 0;
 		el_resize(l->edit);
+		/* Before the prompt is seen: it would be raw only after it, too late for a fast
+		 * key. */
+		el_set(l->edit, EL_PREP_TERM, 1);
 		errno = 0;
 		const char *line = el_gets(l->edit, &n);
 		if (line && n > 0) {
@@ -146,6 +174,9 @@ static enum lineinput_result plain_line(struct lineinput *l, char **ret_line)
 	if (l->tty) {
 		fputs(l->prompt, stdout);
 		fflush(stdout);
+		while (interrupt_wait_input(STDIN_FILENO) == -EINTR)
+			if (interrupt_any())
+				return LINEINPUT_INTERRUPTED;
 	}
 	ssize_t n = getline(&line, &cap, stdin);
 	if (n < 0 || n > (ssize_t)LINEINPUT_MAX) {

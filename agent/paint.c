@@ -150,7 +150,8 @@ static void add_refusal(struct paint *p, const struct denial *d, struct buf *out
 	escape_add_str(out, d->path);
 	buf_addf(out, " (%s", verdict_name(d->verdict));
 	if (d->verdict == VERDICT_SANDBOX)
-		buf_addf(out, ", by %s", answered_by_name(d->by));
+		buf_addf(out, ", %s%s", d->by == BY_NONE ? "" : "by ",
+			 d->by == BY_NONE ? "nobody to ask" : answered_by_name(d->by));
 	buf_add_str(out, ")\n");
 }
 

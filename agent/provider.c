@@ -163,6 +163,7 @@ int provider_open(const struct provider_config *c, struct provider **ret,
 		return provider_script_open_text("the built-in script", c->script_text, ret,
 						 ret_error);
 	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-			     "there is no model to ask: run `warder login`, set OPENAI_API_KEY, or "
+			     "there is no model to ask: sign in with an editor's Copilot plugin, "
+			     "set OPENAI_API_KEY, or "
 			     "give --endpoint or --script");
 }

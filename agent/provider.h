@@ -142,7 +142,7 @@ struct provider_config {
 	char *copilot_bearer;  /* WARDER_COPILOT_TOKEN: a ready API bearer */
 	/* In the order they are tried. */
 	char *github_tokens[3];	 /* COPILOT_GITHUB_TOKEN, GH_TOKEN, GITHUB_TOKEN */
-	char *stored_token_path; /* what `warder login` stored; set by the caller */
+	char *stored_token_path; /* a token kept by us; set by the caller */
 	char *editors_dir;	 /* ${XDG_CONFIG_HOME:-~/.config}/github-copilot */
 	char *github_api;	 /* WARDER_GITHUB_API, without it GitHub's own */
 	char *ca_file;		 /* CURL_CA_BUNDLE, SSL_CERT_FILE */

@@ -262,8 +262,8 @@ static void add_denial(struct buf *out, const struct denial *d)
 	escape_add_str(out, d->argv0 ? d->argv0 : d->exe ? d->exe : "?");
 	buf_addf(out, ", %s", verdict_name(d->verdict));
 	if (d->verdict == VERDICT_SANDBOX)
-		buf_addf(out, ", %s by %s", d->allowed ? "allowed" : "refused",
-			 answered_by_name(d->by));
+		buf_addf(out, ", %s %s", d->allowed ? "allowed by" : "refused by",
+			 d->by == BY_NONE ? "default: nobody to ask" : answered_by_name(d->by));
 	if (d->allowed)
 		buf_addf(out, ", %s", lifetime_name(d->lifetime));
 	if (d->count > 1)

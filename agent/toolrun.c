@@ -1,5 +1,6 @@
 #include "agent/toolrun.h"
 
+#include "agent/headtail.h"
 #include "agent/toolchild.h"
 #include "supervisor/escape.h"
 #include "tracer/util.h"
@@ -77,56 +78,6 @@ void tool_result_release(struct tool_result *r)
 	*r = (struct tool_result){0};
 }
 
-/* ---- what comes out: head and tail ---- */
-
-struct output {
-	struct buf head;
-	struct buf tail; /* holds up to twice TOOLRUN_TAIL_MAX, the newest last */
-	uint64_t total;
-};
-
-static void output_add(struct output *o, const char *p, size_t n)
-{
-	o->total += n;
-	size_t room = TOOLRUN_HEAD_MAX - o->head.len;
-	size_t first = n < room ? n : room;
-	buf_add(&o->head, p, first);
-	buf_add(&o->tail, p + first, n - first);
-	if (o->tail.len > 2 * TOOLRUN_TAIL_MAX)
-		buf_drop(&o->tail, o->tail.len - TOOLRUN_TAIL_MAX);
-}
-
-/* A character of up to four bytes that was cut in two at a seam is left out. */
-static size_t skip_continuation(const char *p, size_t n)
-{
-	size_t i = 0;
-	while (i < n && i < 3 && ((unsigned char)p[i] & 0xc0) == 0x80)
-		i++;
-	return i;
-}
-
-static void output_write(struct jsonw *w, struct output *o)
-{
-	if (o->tail.len > TOOLRUN_TAIL_MAX)
-		buf_drop(&o->tail, o->tail.len - TOOLRUN_TAIL_MAX);
-	uint64_t lost = o->total - o->head.len - o->tail.len;
-	struct buf text = {0};
-	buf_add(&text, o->head.data, o->head.len);
-	size_t skip = lost ? skip_continuation(o->tail.data, o->tail.len) : 0;
-	if (lost)
-		buf_addf(&text, "\n[... %llu bytes left out ...]\n",
-			 (unsigned long long)lost + skip);
-	if (o->tail.len > skip)
-		buf_add(&text, o->tail.data + skip, o->tail.len - skip);
-	jsonw_key(w, "output");
-	jsonw_bytes(w, buf_str(&text), text.len);
-	if (lost)
-		jsonw_kint(w, "output_bytes", (int64_t)o->total);
-	if (buf_error(&text))
-		w->out->failed = true;
-	buf_free(&text);
-}
-
 /* ---- the channels of one run ---- */
 
 struct channels {
@@ -138,8 +89,8 @@ struct channels {
 	struct buf args;
 	size_t args_done;
 	bool shell;
-	struct output output; /* shell */
-	struct buf answer;    /* file tool */
+	struct headtail output; /* shell */
+	struct buf answer;	/* file tool */
 	bool answer_too_long;
 };
 
@@ -153,8 +104,7 @@ static void channels_release(struct channels *c)
 			close(TAKE_FD(*fds[i]));
 	buf_free(&c->args);
 	buf_free(&c->answer);
-	buf_free(&c->output.head);
-	buf_free(&c->output.tail);
+	headtail_free(&c->output);
 }
 
 /* A file's text grows in JSON; six bytes for each is the worst. */
@@ -168,7 +118,7 @@ static void take_output(struct channels *c, const char *p, size_t n)
 			buf_add(&c->answer, p, n);
 		return;
 	}
-	output_add(&c->output, p, n);
+	headtail_add(&c->output, p, n);
 	if (c->sink->output)
 		c->sink->output(c->sink->arg, p, n);
 }
@@ -249,10 +199,15 @@ static void channels_drain(struct channels *c)
 		;
 }
 
-/* While a question is open, a command's output waits in its pipe. */
+/*
+ * While a question is open, a command's output waits in its pipe. What was printed before is shown
+ * before: as much as a pipe holds, since others of the tree may print on.
+ */
 static void on_asking(void *arg, bool open)
 {
 	struct channels *c = arg;
+	for (int i = 0; open && i < 8 && read_some(c); i++)
+		;
 	if (c->sink->asking)
 		c->sink->asking(c->sink->arg, open);
 	if (c->out_watch)
@@ -394,7 +349,7 @@ static void write_shell(struct jsonw *w, const struct toolrun *r, const struct e
 {
 	const struct report *report = &o->report;
 	const char *how = ended_how(r, o);
-	output_write(w, &c->output);
+	headtail_write(w, &c->output);
 	if (report->exited) {
 		jsonw_kint(w, "exit", report->exit_code);
 		snprintf(ret->status, sizeof(ret->status), "exit %d", report->exit_code);
@@ -450,6 +405,17 @@ static void write_file_tool(struct jsonw *w, const struct toolrun *r,
 	snprintf(ret->status, sizeof(ret->status), "%s", how ? how : "no answer");
 }
 
+/* The user was faster than the start of the command. */
+static void write_ended(struct jsonw *w, const char *how, struct tool_result *ret)
+{
+	struct buf words = {0};
+	buf_addf(&words, "Not run: %s.", how);
+	write_message(w, buf_str(&words));
+	buf_free(&words);
+	ret->failed = true;
+	snprintf(ret->status, sizeof(ret->status), "%s", how);
+}
+
 /* Nothing was run. A wrong cwd is the model's fault; anything else is the machine's. */
 static void write_not_run(struct jsonw *w, const struct engine_outcome *o, const char *cwd,
 			  struct tool_result *ret)
@@ -477,7 +443,9 @@ static int make_answer(const struct toolrun *r, struct engine_outcome *o, struct
 	struct jsonw w;
 	jsonw_init(&w, &out);
 	jsonw_begin_object(&w);
-	if (!o->ran)
+	if (!o->ran && ended_how(r, o))
+		write_ended(&w, ended_how(r, o), &result);
+	else if (!o->ran)
 		write_not_run(&w, o, cwd, &result);
 	else if (c->shell)
 		write_shell(&w, r, o, c, &result);
@@ -547,8 +515,7 @@ static struct engine_command command_of(const struct toolrun *r, const struct js
 static int run(const struct toolrun *r, const struct tool *t, const struct json *args,
 	       struct channels *c, struct engine_outcome *ret)
 {
-	int null AUTOCLOSE
-	= open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null AUTOCLOSE = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -errno;
 	const int from[] = {c->args_read, c->out_write};

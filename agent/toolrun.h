@@ -18,9 +18,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of a command's output kept for the model: the head and the tail of it. */
-#define TOOLRUN_HEAD_MAX (16u << 10)
-#define TOOLRUN_TAIL_MAX (16u << 10)
 /* Refusals told to the model by name for one call; the others are counted. */
 #define TOOLRUN_DENIED_MAX    20
 #define TOOLRUN_TIMEOUT_S     120

@@ -330,8 +330,7 @@ static int thing_take(struct thing *t, const struct path_at *at)
 static int take_bind(struct job *j, const struct call *c, struct call_view view)
 {
 	char path[64];
-	int pidfd AUTOCLOSE
-	= (int)syscall(SYS_pidfd_open, view.tgid, 0);
+	int pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, view.tgid, 0);
 	if (pidfd < 0)
 		return -errno;
 	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);

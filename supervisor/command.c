@@ -40,8 +40,7 @@ enum found { FOUND_NOT, FOUND_HIDDEN, FOUND_UNUSABLE, FOUND_RUNNABLE };
 static enum found look(const char *cwd, const char *path)
 {
 	struct stat st;
-	char *abs AUTOFREE
-	= absolute(cwd, path);
+	char *abs AUTOFREE = absolute(cwd, path);
 	if (!abs || stat(abs, &st))
 		return errno == EACCES ? FOUND_HIDDEN : FOUND_NOT;
 	if (S_ISDIR(st.st_mode) || faccessat(AT_FDCWD, abs, X_OK, AT_EACCESS))
@@ -119,17 +118,14 @@ int command_allow(const char *file, const char *cwd, struct policy *p)
 		return -ENAMETOOLONG;
 	strcpy(next, file);
 	for (int i = 0; i < EXEC_CHAIN_MAX; i++) {
-		char *abs AUTOFREE
-		= absolute(cwd, next);
-		char *real AUTOFREE
-		= abs ? realpath(abs, NULL) : NULL;
+		char *abs AUTOFREE = absolute(cwd, next);
+		char *real AUTOFREE = abs ? realpath(abs, NULL) : NULL;
 		if (!real)
 			return errno == ENOMEM ? -ENOMEM : 0;
 		int err = allow_one(real, p);
 		if (err)
 			return err;
-		int fd AUTOCLOSE
-		= open(real, O_PATH | O_CLOEXEC);
+		int fd AUTOCLOSE = open(real, O_PATH | O_CLOEXEC);
 		if (fd < 0 || exec_chain_next(fd, next, sizeof next))
 			return 0;
 	}

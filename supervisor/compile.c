@@ -19,11 +19,13 @@ struct start {
 	uint32_t access; /* still to be looked at there */
 };
 
-/* What a move can change although Landlock compares rights: see choose_class(). */
+/* How all accesses stand below a directory where they are the same for every name. */
 struct class
 {
 	uint32_t allow, deny, forbid;
 };
+
+#define CLASSES_MAX 32 /* further ones get no REFER */
 
 struct compile {
 	const struct policy *p;
@@ -31,8 +33,10 @@ struct compile {
 	struct alias_set *aliases;
 	struct start *start; /* sorted by path, so that what is below a directory is one range */
 	size_t starts;
-	uint32_t unseen; /* accesses that no right of this ABI stands for */
-	struct class refer;
+	uint32_t unseen;		 /* accesses that no right of this ABI stands for */
+	struct class refer[CLASSES_MAX]; /* between these the kernel may move things */
+	size_t refers;
+	bool short_of_descriptors;
 	uint32_t descend; /* the accesses that children are looked at for */
 };
 
@@ -128,14 +132,40 @@ static void settle_below(struct compile *c, const char *dir, uint32_t access)
 
 /* ---- what a directory gets ---- */
 
-static struct class class_of(const struct compile *c, const struct reach *reach)
+static uint64_t file_rights(const struct compile *c, struct class class)
 {
-	return (struct class){reach->allow & c->unseen, reach->deny, reach->forbid};
+	return access_rights(class.allow) & llright_for_file() & llruleset_handled(c->rs);
 }
 
-static bool is_same_class(struct class a, struct class b)
+/*
+ * May a thing go from one such directory to another? Where that would give it a right, the kernel
+ * refuses by itself; but it knows only its own rights. Nothing else would keep a move from carrying
+ * a thing from where chmod is refused to where it is allowed, or from a forbidden or denied place
+ * to one where the user is merely asked.
+ */
+static bool is_safe(const struct compile *c, struct class from, struct class to)
 {
-	return a.allow == b.allow && a.deny == b.deny && a.forbid == b.forbid;
+	uint32_t freer = (to.allow & ~from.allow & c->unseen) | (from.forbid & ~to.forbid) |
+			 (from.deny & ~(to.deny | to.forbid));
+
+	return !freer || (file_rights(c, to) & ~file_rights(c, from));
+}
+
+/* REFER is for directories that agree with all others that have it. */
+static bool may_refer(struct compile *c, struct class class)
+{
+	for (size_t i = 0; i < c->refers; i++) {
+		struct class other = c->refer[i];
+		if (other.allow == class.allow && other.deny == class.deny &&
+		    other.forbid == class.forbid)
+			return true;
+		if (!is_safe(c, class, other) || !is_safe(c, other, class))
+			return false;
+	}
+	if (c->refers == CLASSES_MAX)
+		return false;
+	c->refer[c->refers++] = class;
+	return true;
 }
 
 /* The class of most of what is below: that of a name which no rule spells out. */
@@ -149,40 +179,25 @@ static struct class class_below(const struct compile *c, const char *dir)
 	strcpy(child + n, n > 1 ? "/\001" : "\001");
 	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
 		enum effect effect = policy_decide(c->p, child, bit).effect;
-		class.allow |= effect == EFFECT_ALLOW ? bit & c->unseen : 0;
+		class.allow |= effect == EFFECT_ALLOW ? bit : 0;
 		class.deny |= effect == EFFECT_DENY ? bit : 0;
 		class.forbid |= effect == EFFECT_FORBID ? bit : 0;
 	}
 	return class;
 }
 
-/*
- * Landlock refuses a move that widens, but knows only its own rights: nothing would keep a native
- * move from carrying a thing from where chmod is refused to where it is allowed, or from a denied
- * place to one where the user is merely asked. So REFER is for directories alone that agree in
- * those; which ones, the rules that speak of moving decide by majority.
- */
-static int choose_class(struct compile *c)
+/* Where they disagree the places come first in which most is allowed. */
+static void choose_classes(struct compile *c)
 {
-	struct class *seen AUTOFREE
-	= calloc(c->starts + 1, sizeof(*seen));
-	size_t n = 0, best = 0;
-
-	if (!seen)
-		return -ENOMEM;
-	for (size_t i = 0; i < c->starts; i++)
-		if (c->start[i].access & ACCESS_MOVE)
-			seen[n++] = class_below(c, c->start[i].path);
-	for (size_t i = 0; i < n; i++) {
-		size_t votes = 0;
-		for (size_t k = 0; k < n; k++)
-			votes += is_same_class(seen[i], seen[k]);
-		if (votes > best) {
-			best = votes;
-			c->refer = seen[i];
+	for (int most = ACCESS_COUNT; most > 0; most--) {
+		for (size_t i = 0; i < c->starts; i++) {
+			if (!(c->start[i].access & ACCESS_MOVE))
+				continue;
+			struct class class = class_below(c, c->start[i].path);
+			if (__builtin_popcount(class.allow) == most && (class.allow & ACCESS_MOVE))
+				may_refer(c, class);
 		}
 	}
-	return 0;
 }
 
 /*
@@ -190,14 +205,15 @@ static int choose_class(struct compile *c)
  * them the content rights, so that the kernel's comparison at a move sees all that the policy
  * allows there.
  */
-static uint64_t structure_rights(const struct compile *c, const struct reach *reach)
+static uint64_t structure_rights(struct compile *c, const struct reach *reach)
 {
+	struct class class = {reach->allow, reach->deny, reach->forbid};
 	uint32_t both = ACCESS_READ | ACCESS_WRITE;
 	uint64_t rights = access_rights(reach->allow & STRUCTURE);
 
 	if ((reach->allow & both) != both)
 		rights &= ~(uint64_t)LLR_MAKE_REG;
-	if (!is_same_class(class_of(c, reach), c->refer))
+	if ((rights & LLR_REFER) && !may_refer(c, class))
 		rights &= ~(uint64_t)LLR_REFER;
 	return rights ? rights | access_rights(reach->allow & CONTENT) : 0;
 }
@@ -214,12 +230,17 @@ static uint32_t uniform(const struct compile *c, const char *dir, const struct r
 	return whole;
 }
 
-static int allow(const struct compile *c, int fd, uint64_t rights, const char *path)
+/* A rule that can't be had is one less; the run goes on and is told. */
+static int allow(struct compile *c, int fd, uint64_t rights, const char *path)
 {
 	int r = rights ? llruleset_allow_fd_as(c->rs, fd, rights, path) : 0;
 
 	/* Things that Landlock never restricts need no rule. */
-	return r == -EBADFD ? 0 : r;
+	if (r == -EBADFD)
+		return 0;
+	if (r == -EMFILE || r == -ENFILE)
+		c->short_of_descriptors = true;
+	return r == -EMFILE || r == -ENFILE ? 0 : r;
 }
 
 /* ---- the walk ---- */
@@ -253,7 +274,7 @@ static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const s
 	return r;
 }
 
-static int visit_file(const struct compile *c, int fd, const char *path, const struct stat *st,
+static int visit_file(struct compile *c, int fd, const char *path, const struct stat *st,
 		      uint32_t bits)
 {
 	uint32_t mask = 0;
@@ -319,11 +340,10 @@ static int compile(struct compile *c, struct compile_stats *stats)
 	if (r < 0)
 		return r;
 	c->unseen = unseen_accesses(c->rs);
-	r = choose_class(c);
-	if (r == 0)
-		r = walk(c, stats);
+	choose_classes(c);
+	r = walk(c, stats);
 	stats->rules = llruleset_count(c->rs);
-	stats->truncated |= alias_cut(c->aliases);
+	stats->truncated |= alias_cut(c->aliases) || c->short_of_descriptors;
 	return r;
 }
 

@@ -2,14 +2,22 @@
  * compile: a policy -> the largest Landlock ruleset that grants nothing more. What is left is
  * brokered.
  *
- * Content rights (READ_FILE, READ_DIR, EXECUTE, WRITE_FILE, TRUNCATE, IOCTL_DEV) each by
- * itself: a tree with no exception to that right below becomes one rule; one with an exception is
- * descended into, its other children become rules, the directory itself gets none. Structural
- * rights (MAKE_*, REMOVE_*, REFER) are one group: a directory gets them only where the policy for
- * every access that they and a move through them could carry is allow for everything that is or
- * could be below. MAKE_REG never without READ_FILE and WRITE_FILE: the kernel would leave an empty
- * file and fail. Exact and glob rules give a non-directory that exists its rule; a directory never
+ * Content rights (READ_FILE, READ_DIR, EXECUTE, WRITE_FILE, TRUNCATE, IOCTL_DEV) each by itself: a
+ * tree with no exception to that right below becomes one rule; one with an exception is descended
+ * into, its other children become rules, the directory itself gets none. Exact and glob rules give
+ * a non-directory that exists its rule; a directory only where all below it is allowed as well
  * (Landlock rules cover all below).
+ *
+ * Structural rights (MAKE_*, REMOVE_*, REFER) are one group: a directory gets those that the policy
+ * allows, and only where every access, these and all others, is the same for every name below it,
+ * there or not: a rename in it can then carry nothing into the open. Between two such directories
+ * the kernel refuses a move that would widen a right it knows; for what it does not know (META, ask
+ * against deny, rights that the ABI lacks) only directories that agree get REFER. MAKE_REG never
+ * without READ_FILE and WRITE_FILE: the kernel would leave an empty file and fail.
+ *
+ * A hard link of a file that an exception protects closes the directories it lies in, for the
+ * accesses that are withheld (supervisor/alias.h, with what is not found). Not seen: bind mounts of
+ * a protected thing at an allowed place, and case folded names.
  */
 #pragma once
 
@@ -24,7 +32,7 @@
 struct compile_stats {
 	uint64_t rules;	 /* Landlock rules made */
 	uint64_t walked; /* directory entries looked at */
-	bool truncated;	 /* COMPILE_WALK_MAX was reached */
+	bool truncated; /* something was left out: a bound was reached, or descriptors were short */
 };
 
 /*

@@ -6,6 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/vfs.h>
+
+#define PROCFS_MAGIC 0x9fa0
+#define PROCFS_ROOT  1 /* its inode number */
 
 #define PLAIN (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
@@ -76,6 +80,18 @@ static bool push(struct dirwalk *w, const char *name)
 	return true;
 }
 
+static bool is_procfs(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROCFS_MAGIC;
+}
+
+static bool is_process(int fd, const char *name)
+{
+	return name[strspn(name, "0123456789")] == '\0' && is_procfs(fd);
+}
+
 static int look_at(struct dirwalk *w, int dir, const char *name, bool only_directories,
 		   dirwalk_fn *fn, void *arg)
 {
@@ -88,6 +104,8 @@ static int look_at(struct dirwalk *w, int dir, const char *name, bool only_direc
 	if (fd < 0 || fstat(fd, &st) < 0 || S_ISLNK(st.st_mode))
 		return 0;
 	if (only_directories && !S_ISDIR(st.st_mode))
+		return 0;
+	if (S_ISDIR(st.st_mode) && is_process(fd, name))
 		return 0;
 	return fn(arg, w, fd, &st);
 }
@@ -119,6 +137,10 @@ static int each(struct dirwalk *w, DIR *d, bool only_directories, dirwalk_fn *fn
 
 int dirwalk_children(struct dirwalk *w, int fd, bool only_directories, dirwalk_fn *fn, void *arg)
 {
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || (st.st_ino != PROCFS_ROOT && is_procfs(fd)))
+		return 0;
 	if (w->depth >= DIRWALK_DEPTH_MAX) {
 		w->cut = true;
 		return 0;

@@ -1,7 +1,8 @@
 /*
  * dirwalk: directories looked at by descriptors, never through a symlink, never without bound.
  *
- * Mount points are crossed. What can't be opened (no permission, gone meanwhile) is passed over.
+ * Mount points are crossed. What can't be opened (no permission, gone meanwhile) is passed over. On
+ * procfs only the top is walked, and without the processes: what is there comes and goes by itself.
  */
 #pragma once
 

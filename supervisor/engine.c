@@ -623,6 +623,8 @@ static void tear_down(struct run *r)
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
 		loop_give_signal(r->loop, taken[i]);
 	lifecycle_end(r);
+	if (r->owed_signal)
+		raise(r->owed_signal);
 }
 
 int engine_run(struct session *s, const struct engine_command *c, struct engine_outcome *ret)

@@ -144,8 +144,7 @@ static int add_node(struct guard *g, const struct rule *r, bool exception)
 static int collect(struct guard *g)
 {
 	size_t n = policy_len(g->p);
-	bool *exception AUTOFREE
-	= calloc(n + 1, sizeof(*exception));
+	bool *exception AUTOFREE = calloc(n + 1, sizeof(*exception));
 	int r = 0;
 
 	g->node = calloc(n + 1, sizeof(*g->node));
@@ -198,8 +197,8 @@ static bool is_fatal(int r)
  */
 static bool has_no_way_up(int fd, const struct stat *st)
 {
-	int up AUTOCLOSE
-	= S_ISDIR(st->st_mode) ? openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	int up AUTOCLOSE =
+		S_ISDIR(st->st_mode) ? openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
 	return up < 0;
 }
@@ -208,8 +207,7 @@ static bool has_no_way_up(int fd, const struct stat *st)
 static int hold(struct guard *g, struct node *n)
 {
 	struct stat st;
-	int fd AUTOCLOSE
-	= dirwalk_open(n->path);
+	int fd AUTOCLOSE = dirwalk_open(n->path);
 
 	if (fd < 0)
 		return is_fatal(fd) ? fd : 0;
@@ -358,8 +356,7 @@ int guard_find(const struct guard *g, const struct path_at *at, uint32_t bits,
 		return 0;
 	if (itself)
 		by = judge(g, at->st.st_dev, at->st.st_ino, true, &left, &no);
-	int fd AUTOCLOSE
-	= by ? -1 : directory_of(at);
+	int fd AUTOCLOSE = by ? -1 : directory_of(at);
 	int r = by ? 0 : fd < 0 ? fd : place_of(fd, &place);
 	for (unsigned level = 0; r == 0 && !by && left; level++) {
 		itself = false;
@@ -376,8 +373,7 @@ int guard_find(const struct guard *g, const struct path_at *at, uint32_t bits,
 static int lies_in(const struct node *n, const struct place *dir)
 {
 	struct place place;
-	int fd AUTOCLOSE
-	= fcntl(n->parent >= 0 ? n->parent : n->fd, F_DUPFD_CLOEXEC, 3);
+	int fd AUTOCLOSE = fcntl(n->parent >= 0 ? n->parent : n->fd, F_DUPFD_CLOEXEC, 3);
 	int r = fd < 0 ? -errno : place_of(fd, &place);
 
 	for (unsigned level = 0; r == 0; level++) {

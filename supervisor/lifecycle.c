@@ -193,6 +193,7 @@ static void on_end_signal(void *arg, const struct signalfd_siginfo *info)
 	/* A tool of the agent's has no terminal: the user stops it by stopping us. */
 	if (r->command->cancel)
 		*r->command->cancel = 1;
+	r->owed_signal = sig;
 	end_tree(r, SIGTERM, KILL_AFTER_MS);
 }
 

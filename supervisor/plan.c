@@ -10,6 +10,12 @@
 
 #define PATH_SCOPES_MAX (PLAN_SCOPES_MAX - 1) /* one place is a preset's */
 
+/* The second path, where it needs a grant too. */
+static const char *asked2(const struct denial *d)
+{
+	return d->path2_open ? NULL : d->path2;
+}
+
 const char *scope_kind_name(enum scope_kind k)
 {
 	static const char *const name[] = {
@@ -85,8 +91,8 @@ static bool trial_allows(const struct planner *p)
 	const struct denial *d = p->d;
 	if (policy_decide_all(p->trial, d->path, d->access, NULL).effect != EFFECT_ALLOW)
 		return false;
-	return !d->path2 ||
-	       policy_decide_all(p->trial, d->path2, d->access, NULL).effect == EFFECT_ALLOW;
+	return !asked2(d) ||
+	       policy_decide_all(p->trial, asked2(d), d->access, NULL).effect == EFFECT_ALLOW;
 }
 
 /* A more specific rule of the policy may keep closed what was asked for. */
@@ -129,7 +135,7 @@ static void count_surplus(struct planner *p, struct scope *s)
 {
 	struct surplus_ask ask = {
 		.path = s->path,
-		.asked = {p->d->path, p->d->path2},
+		.asked = {p->d->path, asked2(p->d)},
 		.policy = p->policy,
 		.access = s->access,
 		.max = PLAN_WALK_MAX,
@@ -176,8 +182,8 @@ static int add_scope(struct planner *p, enum scope_kind kind, const char *path, 
 	if (p->list->len == PATH_SCOPES_MAX || is_there(p, kind, path, access))
 		return 0;
 	struct scope s = {.kind = kind, .access = access, .path = strdup(path)};
-	if (kind == SCOPE_EXACT && p->d->path2) {
-		s.path2 = strdup(p->d->path2);
+	if (kind == SCOPE_EXACT && asked2(p->d)) {
+		s.path2 = strdup(asked2(p->d));
 		if (!s.path2) {
 			scope_release(&s);
 			return -ENOMEM;
@@ -205,8 +211,8 @@ static char *holder_of(const struct denial *d)
 	char *slash;
 	while (dir && (slash = strrchr(dir, '/'))) {
 		*slash = 0;
-		if (!*dir || !d->path2 ||
-		    (breadth_is_below(d->path2, dir) && strcmp(d->path2, dir) != 0))
+		if (!*dir || !asked2(d) ||
+		    (breadth_is_below(asked2(d), dir) && strcmp(asked2(d), dir) != 0))
 			break;
 	}
 	return dir;
@@ -237,7 +243,7 @@ static int add_paths(struct planner *p)
 {
 	const struct denial *d = p->d;
 	uint32_t whole = whole_letters(d->access);
-	bool directory = is_directory_to_be(d) && !d->path2;
+	bool directory = is_directory_to_be(d) && !asked2(d);
 	/* `list` says nothing about a file. */
 	bool differs = (whole & ~d->access & ~(uint32_t)ACCESS_LIST) != 0;
 	int error = add_scope(p, SCOPE_EXACT, d->path, d->access);
@@ -260,7 +266,7 @@ static void count_preset(const struct planner *p, size_t from, struct scope *s)
 		if (r->effect != EFFECT_ALLOW || r->sensitive || r->kind != RULE_TREE)
 			continue;
 		surplus_add(&(struct surplus_ask){.path = r->path,
-						  .asked = {p->d->path, p->d->path2},
+						  .asked = {p->d->path, asked2(p->d)},
 						  .policy = p->policy,
 						  .access = r->access,
 						  .max = PLAN_WALK_MAX - surplus.count},

@@ -86,7 +86,7 @@ static int gather(struct rules *r, const struct denial_list *l)
 		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || !d->access)
 			continue;
 		gather_one(r, d, d->path, i);
-		if (d->path2)
+		if (d->path2 && !d->path2_open)
 			gather_one(r, d, d->path2, i);
 	}
 	return r->failed ? -ENOMEM : 0;

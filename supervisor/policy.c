@@ -343,9 +343,27 @@ static void probe_literal(const struct policy *p, struct probe *pr, uint64_t has
 	}
 }
 
+/*
+ * A glob opens nothing inside a literal tree that closes it, unless its own fixed part (what comes
+ * before the first wildcard) reaches into that tree: "allow r **" is no word about "deny r secret",
+ * "allow r secret/key-?" is.
+ */
+static bool is_defeated(const struct entry *e, const struct entry *literal, int literal_depth)
+{
+	if (!literal || e->rule.effect != EFFECT_ALLOW || literal->rule.effect == EFFECT_ALLOW)
+		return false;
+	size_t fixed = glob_first_wild(e->rule.path, strlen(e->rule.path));
+	int depth = 0;
+	for (size_t i = 1; i < fixed; i++)
+		depth += e->rule.path[i] == '/';
+	return depth < literal_depth;
+}
+
 static void probe_globs(const struct policy *p, struct probe *pr, const char *path, int depth,
 			uint64_t components)
 {
+	const struct entry *literal = pr->sensitive ? NULL : pr->best;
+	int literal_depth = pr->best_depth;
 	for (size_t i = 0; i < p->globs; i++) {
 		const struct entry *e = p->glob[i];
 		if (!is_wanted(pr, e))
@@ -354,6 +372,8 @@ static void probe_globs(const struct policy *p, struct probe *pr, const char *pa
 		if (covered < 0)
 			continue;
 		if (is_exact(&e->rule) && (covered != depth || pr->inherited))
+			continue;
+		if (is_defeated(e, literal, literal_depth))
 			continue;
 		consider(pr, e, covered);
 	}

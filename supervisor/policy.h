@@ -9,7 +9,8 @@
  * it covers (a tree on /a/b covers two of /a/b/c/d; exact covers all of them; a glob covers as
  * many as its pattern matched). At the same depth exact beats tree beats glob, then deny beats ask beats
  * allow. So "deny r **\/.env" holds inside `allow rw .`, and `allow r sub/.env` takes one back.
- * What no rule names is ask.
+ * What no rule names is ask. A glob opens nothing inside a literal tree that closes it, unless its fixed
+ * part reaches into that tree: `allow r **\/x.c` is no word about `deny r secret`.
  *
  * Ask means "unless it was answered": at the same depth and kind an allow that answers an ask beats it
  * (a session's answer beats any ask; a rule of the user's beats a preset's ask). Otherwise no

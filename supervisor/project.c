@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define PROJECT_SLUG_WORD 40 /* bytes of the readable part */
+#define PROJECT_SLUG_WORD  40 /* bytes of the readable part */
+#define PROJECT_PASSWD_MAX 16384
 
 void project_release(struct project *p)
 {
@@ -195,7 +197,7 @@ static int identify(struct project *p, char **ret_identity)
 {
 	char *dot AUTOFREE
 	= join(p->dir, ".git");
-	struct stat st;
+	struct stat st = {0};
 	*ret_identity = NULL;
 	if (!dot)
 		return -ENOMEM;
@@ -244,9 +246,23 @@ static bool is_at_or_above(const char *dir, const char *path)
 	return strncmp(dir, path, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+/* The home of whoever owns it: root, too, may stand in another user's home directory. */
+static bool is_owners_home(const char *dir)
+{
+	struct stat st;
+	struct passwd entry, *found = NULL;
+	char block[PROJECT_PASSWD_MAX];
+	if (stat(dir, &st) < 0)
+		return false;
+	getpwuid_r(st.st_uid, &entry, block, sizeof(block), &found);
+	char *home AUTOFREE
+	= found ? realpath(found->pw_dir, NULL) : NULL;
+	return home && strcmp(home, dir) == 0;
+}
+
 static bool is_too_wide(const char *dir, const char *const *homes)
 {
-	if (!dir[1])
+	if (!dir[1] || strcmp(dir, "/home") == 0 || is_owners_home(dir))
 		return true;
 	for (; homes && *homes; homes++) {
 		char *real AUTOFREE

@@ -18,7 +18,11 @@ struct project {
 	bool too_wide;  /* "/", a home directory, or an ancestor of one: the preset opens nothing */
 };
 
-/* 0 or -errno. `forced` (--project DIR) may be NULL. homes: NULL-terminated list of home directories. */
+/*
+ * 0 or -errno. `forced` (--project DIR) may be NULL. homes: NULL-terminated list of home directories
+ * (the caller's own at least); the home of the directory's owner and /home are too wide without it.
+ * A .git above cwd counts only where it belongs to us or to the owner of cwd. Blocks on the file system.
+ */
 int project_find(const char *cwd, const char *forced, const char *const *homes,
 		 struct project *ret);
 void project_release(struct project *p);

@@ -124,18 +124,46 @@ static size_t char_width(const char *p, size_t *ret_bytes)
 	return escape_width(one);
 }
 
+/* The bytes of text that fit into `room` columns; at least one character. */
+static size_t fitting(const char *text, size_t room)
+{
+	size_t at = 0, used = 0, bytes;
+	while (text[at]) {
+		used += char_width(text + at, &bytes);
+		if (used > room && at)
+			break;
+		at += bytes;
+	}
+	return at;
+}
+
 /* Text (escaped already) from column `col` on; what does not fit goes on below it. */
 static void add_wrapped(struct buf *out, const char *text, size_t col, size_t width)
 {
-	size_t at = col, bytes;
-	for (; *text; text += bytes) {
-		size_t w = char_width(text, &bytes);
-		if (at + w > width) {
-			buf_addf(out, "\n%*s", (int)col, "");
-			at = col;
-		}
-		buf_add(out, text, bytes);
-		at += w;
+	for (;;) {
+		size_t n = fitting(text, width - col);
+		buf_add(out, text, n);
+		text += n;
+		if (!*text)
+			break;
+		buf_addf(out, "\n%*s", (int)col, "");
+	}
+	buf_add_char(out, '\n');
+}
+
+/* The same for sentences of ours: between words, where the line has one. */
+static void add_prose(struct buf *out, const char *text, size_t col, size_t width)
+{
+	for (;;) {
+		size_t n = fitting(text, width - col);
+		const char *space = text[n] ? memrchr(text, ' ', n + 1) : NULL;
+		size_t part = space && space != text ? (size_t)(space - text) : n;
+		buf_add(out, text, part);
+		text += part;
+		if (!*text)
+			break;
+		text += part && *text == ' ';
+		buf_addf(out, "\n%*s", (int)col, "");
 	}
 	buf_add_char(out, '\n');
 }
@@ -180,7 +208,7 @@ static void paint_head(struct buf *out, const struct question *q, const struct p
 {
 	struct buf text = {0};
 	bold(out, v, "warder:");
-	buf_add_char(&text, ' ');
+	buf_add_char(out, ' ');
 	escape_add_fit(&text, program_of(q), 24);
 	if (q->is_rerun) {
 		buf_add_str(&text, ": run it again?");
@@ -190,7 +218,7 @@ static void paint_head(struct buf *out, const struct question *q, const struct p
 	}
 	if (v->waiting > 1)
 		buf_addf(&text, "  (%zu questions wait)", v->waiting);
-	add_wrapped(out, buf_str(&text), strlen("warder:"), width_of(v));
+	add_prose(out, buf_str(&text), strlen("warder: "), width_of(v));
 	buf_free(&text);
 }
 
@@ -234,8 +262,8 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 	if (q->sensitive) {
 		buf_add_str(out, "  ");
 		warn(out, v, "sensitive:");
-		add_wrapped(out, " secrets or settings are kept here", 2 + LABEL_WIDTH + 1,
-			    width_of(v));
+		add_prose(out, " secrets or settings are kept here", 2 + strlen("sensitive:"),
+			  width_of(v));
 	}
 }
 
@@ -287,7 +315,7 @@ static void paint_scope(struct buf *out, const struct question *q, unsigned i,
 	add_surplus(&text, s);
 	if (s->sensitive)
 		buf_add_str(&text, ", sensitive");
-	add_wrapped(out, buf_str(&text), col, width_of(v));
+	add_prose(out, buf_str(&text), col, width_of(v));
 	buf_free(&raw);
 	buf_free(&text);
 }
@@ -362,23 +390,24 @@ static bool is_shown(const struct key *k, const struct question *q, const struct
 static void add_item(struct buf *out, size_t *at, const char *item, const struct prompt_view *v)
 {
 	size_t n = strlen(item);
-	if (*at > 2 && *at + n > width_of(v)) {
+	if (!*at) {
+		buf_add_str(out, "  ");
+		*at = 2;
+	} else if (*at + 2 + n > width_of(v)) {
 		buf_add_str(out, "\n  ");
 		*at = 2;
-	}
-	buf_add_str(out, item);
-	*at += n;
-	if (*at + 2 <= width_of(v)) {
+	} else {
 		buf_add_str(out, "  ");
 		*at += 2;
 	}
+	buf_add_str(out, item);
+	*at += n;
 }
 
 static void paint_keys(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	char item[64];
-	size_t at = 2;
-	buf_add_str(out, "  ");
+	size_t at = 0;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		const struct key *k = &keys[i];
 		if (!is_shown(k, q, v))
@@ -411,7 +440,7 @@ static void paint_help(struct buf *out, const struct prompt_view *v)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		buf_add_str(out, "  ");
-		add_wrapped(out, lines[i], 2, width_of(v));
+		add_prose(out, lines[i], 2, width_of(v));
 	}
 }
 
@@ -463,9 +492,10 @@ static void paint_line(struct buf *out, const char *verdict, const struct questi
 {
 	struct buf text = {0};
 	bold(out, v, "warder:");
-	buf_addf(&text, " %s: ", verdict);
+	buf_add_char(out, ' ');
+	buf_addf(&text, "%s: ", verdict);
 	add_subject(&text, q, s, v);
-	add_wrapped(out, buf_str(&text), strlen("warder:"), width_of(v));
+	add_prose(out, buf_str(&text), strlen("warder: "), width_of(v));
 	buf_free(&text);
 }
 

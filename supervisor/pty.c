@@ -1,415 +1,32 @@
 #include "supervisor/pty.h"
 
-#include "supervisor/screen.h"
+#include "supervisor/ptyrelay.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <time.h>
 
-#define PTY_CHUNK	 4096
-#define PTY_OUT_MAX	 (64u << 10) /* program output on its way: beyond it masters are not read */
-#define PTY_OUT_HARD_MAX (8u << 20)  /* with our own paint */
-#define PTY_IN_MAX	 (64u << 10) /* keys on their way: beyond it the terminal is not read */
-#define PTY_IN_HARD_MAX	 (4u << 20)  /* typed ahead of a question */
+#define PTY_OUT_HARD_MAX (8u << 20) /* with our own paint */
+#define PTY_IN_HARD_MAX	 (4u << 20) /* typed ahead of a question */
 #define PTY_HOLD_DRAIN                                                                             \
 	(256u << 10) /* the most a question waits for, of what was written before                  \
 		      */
-#define PTY_AHEAD_MS	  300
-#define PTY_FOREGROUND_MS 300 /* bash's fg tells a running job nothing */
-#define PTY_REPAINT_MS	  60  /* how long a program sees the other size */
-#define PTY_QUIET_MS	  200
-#define PTY_CLOSE_MS	  2000
-#define PTY_SUSPEND_MS	  500
-
-enum mode {
-	MODE_ASIDE, /* as it was: not ours at the moment */
-	MODE_RAW,
-	MODE_QUESTION,
-};
-
-struct side {
-	int master;
-	int slave; /* held open, so that the master never hangs up; -1 once the child alone has it
-		    */
-	uint64_t watch;
-};
-
-struct pty {
-	struct loop *loop;
-	struct pty_hooks hooks;
-	int tty;
-	uint64_t tty_watch;
-	struct side main;
-	struct side err; /* drains stderr; -1 where there is none */
-	bool ours[3];	 /* stdio that is the real terminal */
-	bool lazy;	 /* keys are relayed only while somebody uses the inner terminal */
-	bool pipeline;	 /* others of our process group want ^C too */
-	bool spawned;
-	bool relaying;
-	bool suspended;
-	bool hung; /* the real terminal is gone */
-	enum mode mode;
-	struct termios saved; /* the real one's, from before `mode` */
-	bool outer_isig;
-	struct buf in;	/* keys for the inner terminal */
-	struct buf out; /* bytes for the real one */
-	struct screen screen;
-	pty_keys_fn *keys; /* not NULL: held */
-	void *keys_arg;
-	bool ahead; /* keys still go to the program */
-	uint64_t ahead_timer;
-	uint64_t foreground_timer;
-	uint64_t repaint_timer;
-};
-
-static void update(struct pty *p);
+#define PTY_AHEAD_MS   300
+#define PTY_REPAINT_MS 60 /* how long a program sees the other size */
+#define PTY_QUIET_MS   200
+#define PTY_CLOSE_MS   2000
+#define PTY_SUSPEND_MS 500
 
 static int64_t now_ms(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
-
-/* ---- the real terminal's mode ---- */
-
-static bool in_foreground(const struct pty *p)
-{
-	return !p->hung && tcgetpgrp(p->tty) == getpgrp();
-}
-
-/*
- * Called in the foreground only. Should the shell take the terminal in between, SIGTTOU stops us as
- * it does every program, and the call goes on when we are back.
- */
-static void set_termios(const struct pty *p, const struct termios *t)
-{
-	while (tcsetattr(p->tty, TCSANOW, t) && errno == EINTR)
-		;
-}
-
-static bool inner_isig(const struct pty *p)
-{
-	struct termios t;
-	return !tcgetattr(p->main.master, &t) && t.c_lflag & ISIG;
-}
-
-static void apply_raw(struct pty *p)
-{
-	struct termios t = p->saved;
-	cfmakeraw(&t);
-	t.c_cflag = p->saved.c_cflag; /* a serial line keeps its bits and parity */
-	if (p->lazy)
-		t.c_oflag = p->saved.c_oflag; /* others write there too */
-	p->outer_isig = p->pipeline && inner_isig(p);
-	if (p->outer_isig)
-		t.c_lflag |= ISIG;
-	set_termios(p, &t);
-}
-
-static void apply_question(const struct pty *p)
-{
-	struct termios t = p->saved;
-	t.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | ISIG | IEXTEN);
-	t.c_iflag &= ~(tcflag_t)(IXON | INLCR | IGNCR);
-	t.c_oflag |= OPOST | ONLCR;
-	t.c_cc[VMIN] = 1;
-	t.c_cc[VTIME] = 0;
-	set_termios(p, &t);
-}
-
-static void set_mode(struct pty *p, enum mode mode, bool foreground)
-{
-	if (mode == p->mode)
-		return;
-	if (p->mode == MODE_ASIDE && tcgetattr(p->tty, &p->saved))
-		return;
-	p->mode = mode;
-	switch (mode) {
-	case MODE_ASIDE:
-		/* In the background the terminal is another's, with its own modes. */
-		if (foreground)
-			set_termios(p, &p->saved);
-		return;
-	case MODE_RAW:
-		apply_raw(p);
-		return;
-	case MODE_QUESTION:
-		apply_question(p);
-		return;
-	}
-}
-
-/* A program that turns ISIG off (an editor) wants ^C as a key. */
-static void follow_isig(struct pty *p)
-{
-	if (p->pipeline && p->mode == MODE_RAW && inner_isig(p) != p->outer_isig &&
-	    in_foreground(p))
-		apply_raw(p);
-}
-
-static enum mode wanted_mode(const struct pty *p, bool foreground)
-{
-	if (!foreground || p->suspended || !p->spawned)
-		return MODE_ASIDE;
-	if (p->keys)
-		return MODE_QUESTION;
-	return p->relaying ? MODE_RAW : MODE_ASIDE;
-}
-
-static void on_foreground_timer(void *arg)
-{
-	struct pty *p = arg;
-	p->foreground_timer = 0;
-	update(p);
-}
-
-static void watch_foreground(struct pty *p, bool foreground)
-{
-	bool wanted =
-		!foreground && !p->hung && !p->suspended && p->spawned && (p->keys || p->relaying);
-	if (wanted && !p->foreground_timer)
-		loop_add_timer(p->loop, PTY_FOREGROUND_MS, on_foreground_timer, p,
-			       &p->foreground_timer);
-	if (!wanted) {
-		loop_remove(p->loop, p->foreground_timer);
-		p->foreground_timer = 0;
-	}
-}
-
-/* ---- what is watched ---- */
-
-static bool reads_keys(const struct pty *p)
-{
-	if (p->mode == MODE_QUESTION)
-		return !p->ahead || p->in.len < PTY_IN_MAX;
-	return p->mode == MODE_RAW && p->in.len < PTY_IN_MAX;
-}
-
-static void watch_side(struct pty *p, struct side *s)
-{
-	uint32_t events = 0;
-	if (s->master < 0)
-		return;
-	if (!p->keys && p->out.len < PTY_OUT_MAX)
-		events |= EPOLLIN;
-	if (s == &p->main && !p->keys && p->in.len)
-		events |= EPOLLOUT;
-	/* A master without slaves hangs up, again and again, until somebody opens one: tell once.
-	 */
-	if (events && s->slave < 0)
-		events |= EPOLLET;
-	loop_change_fd(p->loop, s->watch, events);
-}
-
-static void watch_all(struct pty *p)
-{
-	uint32_t events = EPOLLERR;
-	if (!p->spawned)
-		return;
-	if (reads_keys(p))
-		events |= EPOLLIN;
-	if (p->out.len)
-		events |= EPOLLOUT;
-	loop_change_fd(p->loop, p->tty_watch, p->hung ? 0 : events);
-	watch_side(p, &p->main);
-	watch_side(p, &p->err);
-}
-
-/* The one place that decides the real terminal's mode and what we wait for. */
-static void update(struct pty *p)
-{
-	bool foreground = in_foreground(p);
-	set_mode(p, wanted_mode(p, foreground), foreground);
-	watch_foreground(p, foreground);
-	watch_all(p);
-}
-
-static void hang_up(struct pty *p)
-{
-	if (p->hung)
-		return;
-	p->hung = true;
-	p->mode = MODE_ASIDE;
-	buf_reset(&p->out);
-	update(p);
-	if (p->keys)
-		p->keys(p->keys_arg, "", 0);
-	if (p->hooks.hangup)
-		p->hooks.hangup(p->hooks.arg);
-}
-
-/* ---- out: masters to the real terminal ---- */
-
-static void write_out(struct pty *p)
-{
-	while (p->out.len && !p->hung) {
-		ssize_t n = write(p->tty, p->out.data, p->out.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n < 0) {
-			/* EIO: hung up (the watch tells), or nobody could continue us after
-			 * SIGTTOU. */
-			buf_reset(&p->out);
-			return;
-		}
-		buf_drop(&p->out, (size_t)n);
-	}
-	if (p->hung)
-		buf_reset(&p->out);
-}
-
-void pty_write(struct pty *p, const char *bytes, size_t n)
-{
-	buf_add(&p->out, bytes, n);
-	write_out(p);
-	watch_all(p);
-}
-
-static bool has_input(const struct side *s)
-{
-	struct pollfd f = {.fd = s->master, .events = POLLIN};
-	return s->master >= 0 && poll(&f, 1, 0) > 0 && f.revents & POLLIN;
-}
-
-enum side_state { SIDE_EMPTY, SIDE_READ, SIDE_CLOSED };
-
-static enum side_state read_side(struct pty *p, struct side *s)
-{
-	char bytes[PTY_CHUNK];
-	if (s->master < 0)
-		return SIDE_CLOSED;
-	ssize_t n = read(s->master, bytes, sizeof(bytes));
-	if (n > 0) {
-		screen_feed(&p->screen, bytes, (size_t)n);
-		if (!p->hung)
-			buf_add(&p->out, bytes, (size_t)n);
-		return SIDE_READ;
-	}
-	return n < 0 && (errno == EAGAIN || errno == EINTR) ? SIDE_EMPTY : SIDE_CLOSED;
-}
-
-/* Somebody speaks on the inner terminal, or the last one has left it. */
-static void heed_use(struct pty *p, enum side_state state)
-{
-	bool relaying =
-		p->lazy ? state == SIDE_READ || (p->relaying && state != SIDE_CLOSED) : p->relaying;
-	if (state == SIDE_CLOSED && p->lazy)
-		buf_reset(&p->in);
-	if (relaying == p->relaying)
-		return;
-	p->relaying = relaying;
-	update(p);
-}
-
-static void read_while_room(struct pty *p, struct side *s)
-{
-	enum side_state state = SIDE_READ;
-	while (state == SIDE_READ && !p->keys && p->out.len < PTY_OUT_MAX) {
-		state = read_side(p, s);
-		if (s == &p->main)
-			heed_use(p, state);
-	}
-}
-
-static void pump(struct pty *p, struct side *s)
-{
-	/* Told once only (EPOLLET), so as long as the real terminal takes it all there is no pause.
-	 */
-	do {
-		read_while_room(p, s);
-		write_out(p);
-	} while (s->slave < 0 && !p->keys && has_input(s) && p->out.len < PTY_OUT_MAX);
-	follow_isig(p);
-}
-
-/* ---- in: keys to the inner terminal ---- */
-
-static void write_in(struct pty *p)
-{
-	while (p->in.len && !p->keys) {
-		ssize_t n = write(p->main.master, p->in.data, p->in.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n < 0)
-			buf_reset(&p->in); /* nobody has the inner terminal open */
-		else
-			buf_drop(&p->in, (size_t)n);
-	}
-}
-
-static void take_keys(struct pty *p, const char *bytes, size_t n)
-{
-	size_t used = 0;
-	if (p->keys && !p->ahead)
-		used = p->keys(p->keys_arg, bytes, n);
-	/* Keys after the last answer are the program's; in an open question what was not used is
-	 * nothing. */
-	if (!p->keys || p->ahead)
-		buf_add(&p->in, bytes + used, n - used);
-	write_in(p);
-}
-
-static void read_keys(struct pty *p)
-{
-	char bytes[PTY_CHUNK];
-	/* Read in the background and SIGTTIN stops us: look first. */
-	if (!in_foreground(p)) {
-		update(p);
-		return;
-	}
-	ssize_t n = read(p->tty, bytes, sizeof(bytes));
-	if (n > 0)
-		take_keys(p, bytes, (size_t)n);
-	else if (!n)
-		hang_up(p);
-}
-
-static void on_tty(void *arg, int fd, uint32_t events)
-{
-	struct pty *p = arg;
-	(void)fd;
-	if (events & EPOLLIN)
-		read_keys(p);
-	if (events & (EPOLLHUP | EPOLLERR))
-		hang_up(p);
-	if (events & EPOLLOUT)
-		write_out(p);
-	watch_all(p);
-}
-
-static void on_side(struct pty *p, struct side *s, uint32_t events)
-{
-	if (events & (EPOLLIN | EPOLLHUP))
-		pump(p, s);
-	if (s == &p->main && events & EPOLLOUT)
-		write_in(p);
-	watch_all(p);
-}
-
-static void on_main(void *arg, int fd, uint32_t events)
-{
-	struct pty *p = arg;
-	(void)fd;
-	on_side(p, &p->main, events);
-}
-
-static void on_err(void *arg, int fd, uint32_t events)
-{
-	struct pty *p = arg;
-	(void)fd;
-	on_side(p, &p->err, events);
 }
 
 /* ---- making it ---- */
@@ -434,7 +51,7 @@ static int open_slave(int master)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_side(struct pty *p, struct side *s, loop_fd_fn *fn)
+static int open_side(struct pty *p, struct ptyrelay_side *s, loop_fd_fn *fn)
 {
 	struct termios t;
 	struct winsize size;
@@ -497,11 +114,11 @@ int pty_open(struct loop *l, const struct pty_hooks *hooks, struct pty **ret)
 	p->in.max = PTY_IN_HARD_MAX;
 	p->out.max = PTY_OUT_HARD_MAX;
 	look(p);
-	int r = loop_add_fd(l, tty, 0, on_tty, p, &p->tty_watch);
+	int r = loop_add_fd(l, tty, 0, ptyrelay_on_tty, p, &p->tty_watch);
 	if (!r)
-		r = open_side(p, &p->main, on_main);
+		r = open_side(p, &p->main, ptyrelay_on_main);
 	if (!r && p->lazy && p->ours[2])
-		r = open_side(p, &p->err, on_err);
+		r = open_side(p, &p->err, ptyrelay_on_err);
 	if (r) {
 		pty_close(p);
 		return r;
@@ -524,12 +141,19 @@ void pty_spawned(struct pty *p)
 	p->spawned = true;
 	if (p->lazy)
 		close_fd(&p->main.slave);
-	update(p);
+	ptyrelay_update(p);
 }
 
 int pty_terminal(const struct pty *p)
 {
 	return p->tty;
+}
+
+void pty_write(struct pty *p, const char *bytes, size_t n)
+{
+	buf_add(&p->out, bytes, n);
+	ptyrelay_write_out(p);
+	ptyrelay_watch(p);
 }
 
 /* ---- the question ---- */
@@ -539,19 +163,19 @@ int pty_terminal(const struct pty *p)
 static void drain_now(struct pty *p)
 {
 	size_t end = p->out.len + PTY_HOLD_DRAIN;
-	while (p->out.len < end && read_side(p, &p->main) == SIDE_READ)
+	while (p->out.len < end && ptyrelay_read_side(p, &p->main) == PTYRELAY_READ)
 		;
-	while (p->out.len < end && read_side(p, &p->err) == SIDE_READ)
+	while (p->out.len < end && ptyrelay_read_side(p, &p->err) == PTYRELAY_READ)
 		;
-	write_out(p);
+	ptyrelay_write_out(p);
 }
 
 static void collect_keys(struct pty *p)
 {
 	char bytes[PTY_CHUNK];
 	ssize_t n;
-	while (in_foreground(p) && p->mode != MODE_ASIDE && p->in.len < PTY_IN_HARD_MAX / 2 &&
-	       (n = read(p->tty, bytes, sizeof(bytes))) > 0)
+	while (ptyrelay_in_foreground(p) && p->mode != PTYRELAY_ASIDE &&
+	       p->in.len < PTY_IN_HARD_MAX / 2 && (n = read(p->tty, bytes, sizeof(bytes))) > 0)
 		buf_add(&p->in, bytes, (size_t)n);
 }
 
@@ -561,7 +185,7 @@ static void on_ahead_timer(void *arg)
 	p->ahead_timer = 0;
 	collect_keys(p);
 	p->ahead = false;
-	watch_all(p);
+	ptyrelay_watch(p);
 }
 
 static void end_ahead(struct pty *p)
@@ -596,9 +220,9 @@ int pty_hold(struct pty *p, pty_keys_fn *keys, void *arg)
 	p->ahead = true;
 	p->keys = keys;
 	p->keys_arg = arg;
-	update(p);
-	write_out(p);
-	watch_all(p);
+	ptyrelay_update(p);
+	ptyrelay_write_out(p);
+	ptyrelay_watch(p);
 	return 0;
 }
 
@@ -654,11 +278,11 @@ void pty_resume(struct pty *p)
 	if (!p->keys)
 		return;
 	end_hold(p);
-	update(p);
+	ptyrelay_update(p);
 	make_repaint(p);
-	write_out(p);
-	write_in(p);
-	watch_all(p);
+	ptyrelay_write_out(p);
+	ptyrelay_write_in(p);
+	ptyrelay_watch(p);
 }
 
 /* ---- signals ---- */
@@ -687,7 +311,7 @@ static void flush_bounded(struct pty *p, int64_t ms)
 		struct pollfd f = {.fd = p->tty, .events = POLLOUT};
 		if (poll(&f, 1, (int)left) > 0 && f.revents & (POLLHUP | POLLERR | POLLNVAL))
 			return;
-		write_out(p);
+		ptyrelay_write_out(p);
 	}
 }
 
@@ -697,14 +321,14 @@ void pty_suspend(struct pty *p)
 		drain_now(p);
 	flush_bounded(p, PTY_SUSPEND_MS);
 	p->suspended = true;
-	update(p);
+	ptyrelay_update(p);
 }
 
 void pty_continue(struct pty *p)
 {
 	p->suspended = false;
 	pty_resized(p);
-	update(p);
+	ptyrelay_update(p);
 }
 
 void pty_resized(struct pty *p)
@@ -732,15 +356,15 @@ static void drain(struct pty *p)
 	int64_t end = now_ms() + PTY_CLOSE_MS, left;
 	while ((left = end - now_ms()) > 0) {
 		bool room = p->out.len < PTY_OUT_MAX;
-		enum side_state m = room ? read_side(p, &p->main) : SIDE_EMPTY;
-		enum side_state e = room ? read_side(p, &p->err) : SIDE_EMPTY;
-		write_out(p);
-		if (m == SIDE_READ || e == SIDE_READ)
+		enum ptyrelay_state m = room ? ptyrelay_read_side(p, &p->main) : PTYRELAY_EMPTY;
+		enum ptyrelay_state e = room ? ptyrelay_read_side(p, &p->err) : PTYRELAY_EMPTY;
+		ptyrelay_write_out(p);
+		if (m == PTYRELAY_READ || e == PTYRELAY_READ)
 			continue;
 		/* A closed side would make poll return at once, for ever. */
-		if (m == SIDE_CLOSED)
+		if (m == PTYRELAY_CLOSED)
 			close_fd(&p->main.master);
-		if (e == SIDE_CLOSED)
+		if (e == PTYRELAY_CLOSED)
 			close_fd(&p->err.master);
 		if (p->main.master < 0 && p->err.master < 0 && !p->out.len)
 			return;
@@ -769,7 +393,7 @@ void pty_close(struct pty *p)
 	close_fd(&p->err.slave);
 	if (p->spawned)
 		drain(p);
-	set_mode(p, MODE_ASIDE, in_foreground(p));
+	ptyrelay_set_mode(p, PTYRELAY_ASIDE, ptyrelay_in_foreground(p));
 	close_fd(&p->main.master);
 	close_fd(&p->err.master);
 	close(p->tty);

@@ -53,8 +53,7 @@ static char **proc_argv(pid_t pid)
 	char chunk[4096];
 	ssize_t n;
 	snprintf(file, sizeof file, "/proc/%d/cmdline", pid);
-	int fd AUTOCLOSE
-	= open(file, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && text.len + sizeof chunk < CMDLINE_MAX &&
 	       (n = read(fd, chunk, sizeof chunk)) > 0)
 		buf_add(&text, chunk, (size_t)n);
@@ -340,7 +339,10 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 		     struct denial *d)
 {
 	const struct call *c = w->call;
-	unsigned first = is_unnamed(c, 0) ? 1 : 0;
+	bool unnamed = is_unnamed(c, 0);
+	/* Of two paths the one that needs something comes first. */
+	unsigned first = unnamed || (ruling && !ruling->asked[0] && ruling->asked[1]) ? 1 : 0;
+	unsigned second = 1 - first;
 	const struct path_at *at =
 		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
 	const char *given = c->path[first].given;
@@ -359,9 +361,10 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->path = strdup(at->real ? at->real : given ? given : "");
 	if (given && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
-	if (!first && c->path[1].need != CALL_NEED_NONE) {
-		const char *other = c->path[1].at.real;
-		d->path2 = strdup(other ? other : c->path[1].given ? c->path[1].given : "");
+	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
+		const char *other = c->path[second].at.real, *as_given = c->path[second].given;
+		d->path2 = strdup(other ? other : as_given ? as_given : "");
+		d->path2_open = ruling && !ruling->asked[second];
 	}
 	d->exe = proc_link(w->pid, "exe");
 	char **argv = proc_argv(w->pid);
@@ -483,8 +486,7 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 	struct waiter *w = r->waiters;
 	while (w && w->act != done->id)
 		w = w->next;
-	int fd AUTOCLOSE
-	= done->fd;
+	int fd AUTOCLOSE = done->fd;
 	if (!w)
 		return; /* the thread died meanwhile */
 	w->act = 0;
@@ -535,8 +537,8 @@ static struct question *question_about(struct run *r, const struct waiter *w,
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
 	q->access = d->access;
 	q->exists = d->exists;
-	q->sensitive = policy_sensitive(r->session->policy, d->path) ||
-		       (d->path2 && policy_sensitive(r->session->policy, d->path2));
+	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access) ||
+		       (d->path2 && policy_sensitive_for(r->session->policy, d->path2, d->access));
 	q->no_saving = !r->session->saving;
 	if (!q->exe || !q->argv || !q->cwd || !q->path ||
 	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
@@ -573,13 +575,14 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
-	/* A front whose peer is gone answers at once, before the waiter stands behind the question.
-	 */
-	if (!q || ask_push(r->ask, q, &w->question) || !ask_find(r->ask, w->question)) {
-		w->question = 0;
+	/* A front whose peer is gone answers at once, before the waiter stands behind the question. */
+	uint64_t id = 0;
+	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {
 		record_denial(r, d, BY_NONE);
 		refuse(r, w);
+		return;
 	}
+	w->question = id;
 }
 
 static bool may_ask_now(const struct run *r)
@@ -603,8 +606,9 @@ static void refuse_unasked(struct run *r, struct waiter *w, const struct ruling 
 static bool is_sensitive(const struct run *r, const struct waiter *w)
 {
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
-		const struct path_at *at = w->verdict.need[i].at;
-		if (at && at->real && policy_sensitive(r->session->policy, at->real))
+		const struct need *need = &w->verdict.need[i];
+		if (need->at && need->at->real &&
+		    policy_sensitive_for(r->session->policy, need->at->real, need->access))
 			return true;
 	}
 	return false;
@@ -659,10 +663,17 @@ static void settle(struct run *r, struct waiter *w)
 
 /* ---- the answer ---- */
 
+static struct policy_vars vars_of(const struct run *r)
+{
+	return (struct policy_vars){.home = r->session->home,
+				    .project = r->session->project.dir,
+				    .tmpdir = r->session->tmpdir,
+				    .env = r->env};
+}
+
 static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
 {
-	char *file AUTOFREE
-	= store_project_policy(&r->session->store, &r->session->project);
+	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
 	struct policy_error why;
 	struct buf comment = {0};
 	struct tm tm;
@@ -673,7 +684,8 @@ static int save_rule(struct run *r, const struct rule *rule, const struct questi
 	gmtime_r(&now, &tm);
 	strftime(date, sizeof date, "%Y-%m-%d", &tm);
 	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
-	int err = store_append_rule(file, rule, buf_str(&comment), &why);
+	struct policy_vars vars = vars_of(r);
+	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
 	buf_free(&comment);
 	if (err)
 		run_say(r, "the answer was not saved: %s", why.text);
@@ -698,10 +710,7 @@ static int add_answer_rule(struct run *r, const struct question *q, const struct
 static int apply_preset(struct run *r, const char *name)
 {
 	struct policy_error why;
-	struct policy_vars vars = {.home = r->session->home,
-				   .project = r->session->project.dir,
-				   .tmpdir = r->session->tmpdir,
-				   .env = r->env};
+	struct policy_vars vars = vars_of(r);
 	int err = preset_add(r->session->policy, name, &vars, &why);
 	r->session->policy_version++;
 	return err;
@@ -731,9 +740,10 @@ static void add_grant(struct run *r, const struct scope *scope, const struct ans
  */
 static int allow_waiter(struct run *r, const struct waiter *w, const struct question *q)
 {
-	int err = add_once(r, w->pid, q->path, q->access);
-	if (!err && q->path2)
-		err = add_once(r, w->pid, q->path2, q->access);
+	const struct scope *narrowest = &q->scopes.item[0];
+	int err = add_once(r, w->pid, q->path, narrowest->access);
+	if (!err && narrowest->path2)
+		err = add_once(r, w->pid, narrowest->path2, narrowest->access);
 	return err;
 }
 
@@ -744,16 +754,16 @@ int refusal_apply(struct run *r, const struct question *q, const struct answer *
 		return 0; /* silence is not remembered as a word */
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
 		int err = add_once(r, pid, q->path, scope->access);
-		if (!err && q->path2)
-			err = add_once(r, pid, q->path2, scope->access);
+		if (!err && scope->path2)
+			err = add_once(r, pid, scope->path2, scope->access);
 		return err;
 	}
 	if (scope->kind == SCOPE_PRESET)
 		return apply_preset(r, scope->path);
 	enum rule_kind kind = scope->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE;
 	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
-	if (!err && scope->kind == SCOPE_EXACT && q->path2)
-		err = add_answer_rule(r, q, a, kind, q->path2, scope->access);
+	if (!err && scope->path2)
+		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
 	return err;
 }
 
@@ -808,10 +818,13 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 		return;
 	uint64_t id = q->id;
 	record_answer(r, q, a);
+	bool once = a->allow && a->lifetime == LIFETIME_ONCE;
+	int err = once ? 0 : refusal_apply(r, q, a, 0);
 	for (struct waiter *w = r->waiters; w; w = w->next)
-		if (w->question == id &&
-		    (refusal_apply(r, q, a, w->pid) || (a->allow && allow_waiter(r, w, q))))
-			run_say(r, "no memory to remember an answer");
+		if (!err && w->question == id && a->allow)
+			err = once ? refusal_apply(r, q, a, w->pid) : allow_waiter(r, w, q);
+	if (err)
+		run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);
 }
 
@@ -919,8 +932,7 @@ static bool deliverable(pid_t tid, bool *ret_ends)
 {
 	char file[64], text[8192];
 	snprintf(file, sizeof file, "/proc/%d/status", tid);
-	int fd AUTOCLOSE
-	= open(file, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	*ret_ends = false;
 	if (n <= 0)

@@ -31,7 +31,7 @@ static struct question *question_from(const struct run *r, const struct denial *
 	q->path = strdup(d->path);
 	q->given = d->given ? strdup(d->given) : NULL;
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
-	q->sensitive = policy_sensitive(r->session->policy, d->path);
+	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access);
 	q->no_saving = !r->session->saving;
 	if (q->argv)
 		q->argv[0] = strdup(d->argv0);
@@ -48,7 +48,7 @@ static bool decided(const struct run *r, const struct denial *d, bool *ret_allow
 {
 	struct decision one = policy_decide_all(r->session->policy, d->path, d->access, NULL);
 	struct decision two = {.effect = EFFECT_ALLOW};
-	if (d->path2)
+	if (d->path2 && !d->path2_open)
 		two = policy_decide_all(r->session->policy, d->path2, d->access, NULL);
 	*ret_allowed = one.effect == EFFECT_ALLOW && two.effect == EFFECT_ALLOW;
 	return *ret_allowed || one.effect == EFFECT_DENY || two.effect == EFFECT_DENY;
@@ -93,7 +93,7 @@ static void ask_about(struct run *r, struct denial *d)
 		d->by = BY_USER;
 		return;
 	}
-	if (r->command->yes && !policy_sensitive(r->session->policy, d->path)) {
+	if (r->command->yes && !policy_sensitive_for(r->session->policy, d->path, d->access)) {
 		struct answer yes = {.allow = true, .by = BY_YES, .lifetime = LIFETIME_SESSION};
 		q = question_from(r, d);
 		if (!q)

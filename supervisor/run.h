@@ -77,6 +77,7 @@ struct run {
 	bool main_ended;
 	int main_status;
 	enum run_end end;
+	int owed_signal; /* it ended the tree; the caller's own handler gets it once we are done */
 	uint64_t end_timer, poll_timer, limit_timer;
 	int64_t limit_left_ms; /* of --timeout */
 	int64_t limit_since_ms;

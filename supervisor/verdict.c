@@ -31,16 +31,14 @@ static int access_fd(int fd, int mode)
 static int search_upward(int dir_fd)
 {
 	struct stat here, up;
-	int fd AUTOCLOSE
-	= fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+	int fd AUTOCLOSE = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0 || fstat(fd, &here))
 		return -errno;
 	for (;;) {
 		int err = access_fd(fd, X_OK);
 		if (err)
 			return err;
-		int above AUTOCLOSE
-		= openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		int above AUTOCLOSE = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (above < 0 || fstat(above, &up))
 			return -errno;
 		if (up.st_dev == here.st_dev && up.st_ino == here.st_ino)
@@ -55,8 +53,7 @@ static int search_upward(int dir_fd)
 static int read_sysctl(const char *file)
 {
 	char text[16] = "";
-	int fd AUTOCLOSE
-	= open(file, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? atoi(text) : 0;
 }
 

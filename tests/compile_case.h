@@ -58,6 +58,7 @@ static inline void case_note(struct case_tree *t, const char *path)
 	}
 }
 
+/* One of this type; NULL: none was met (never for a directory). */
 static inline const struct case_object *case_pick(struct case_tree *t, mode_t type)
 {
 	for (int i = 0; i < 20; i++) {
@@ -65,7 +66,7 @@ static inline const struct case_object *case_pick(struct case_tree *t, mode_t ty
 		if ((o->st.st_mode & S_IFMT) == type)
 			return o;
 	}
-	return NULL;
+	return S_ISDIR(type) ? &t->object[0] : NULL;
 }
 
 /* Hard links change the count of the file they are of: look again. */
@@ -82,12 +83,12 @@ static inline void case_grow(struct case_tree *t)
 	char path[256];
 	int made = -1, fd;
 
-	if (!dir || strlen(dir->path) > 90)
+	if (strlen(dir->path) > 90)
 		return;
 	snprintf(path, sizeof(path), "%.200s/%s", dir->path, case_name(t));
 	switch (case_random(t, 10)) {
 	case 0:
-		made = symlink(case_pick(t, S_IFDIR) ? t->object[0].path : "a", path);
+		made = symlink(dir->path, path);
 		break;
 	case 1:
 		made = file ? link(file->path, path) : -1;

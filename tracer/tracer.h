@@ -31,7 +31,8 @@ enum tracer_event_kind {
 	/*
 	 * A watched call was refused (EACCES, EPERM, or EXDEV for rename and link). The thread is
 	 * held at the call's exit until one of tracer_deny/set_result/hand_over. `call` is decoded,
-	 * not resolved; it is a loan until the thread is answered.
+	 * not resolved; it is a loan until the thread is answered. Meanwhile every signal but
+	 * SIGKILL stays pending, a fatal one too: to end such a process softly, answer first.
 	 */
 	TRACER_REFUSED,
 	/*
@@ -39,13 +40,16 @@ enum tracer_event_kind {
 	 * succeeded. Decoded; the thread is held until tracer_deny() (= go on, the result stands).
 	 */
 	TRACER_CHANGED,
-	TRACER_FORKED, /* pid is the new process, parent its creator (processes only, not threads)
-			*/
-	TRACER_EXECED, /* pid has a new image */
-	TRACER_EXITED, /* process pid ended, status as waitpid's; the last thread is gone */
-	TRACER_GONE,   /* a held thread died or left its stop: the name is void; forget its question
-			*/
-	TRACER_STOPPED, /* pid is in a job-control stop by signal `sig` */
+	/* pid is the new process (threads are not told), parent its creator. */
+	TRACER_FORKED,
+	/* pid has a new image. */
+	TRACER_EXECED,
+	/* Process pid ended, status as waitpid's; the last thread is gone. */
+	TRACER_EXITED,
+	/* A held thread died: the name is void; forget its question. */
+	TRACER_GONE,
+	/* pid is in a job-control stop by signal `sig`; it goes on. */
+	TRACER_STOPPED,
 	TRACER_CONTINUED,
 	/*
 	 * A guard call: `call->ent` tells which (io_uring_setup, ptrace, seccomp, clone with
@@ -53,7 +57,8 @@ enum tracer_event_kind {
 	 * gives it: no path grant can help. Already answered; a loan until the next tracer_next.
 	 */
 	TRACER_NOTICED,
-	TRACER_SPAWN_FAILED, /* the exec of a spawned child failed with `error`; EXITED follows */
+	/* The exec of a spawned child failed with `error`; EXITED follows. */
+	TRACER_SPAWN_FAILED,
 };
 
 enum tracer_stage {

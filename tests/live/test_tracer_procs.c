@@ -298,19 +298,37 @@ static const char *freed_in_a_storm(void)
 
 /* ---- job control ---- */
 
+static char state_of(pid_t pid)
+{
+	char name[32], text[256] = "";
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+	int fd AUTOCLOSE = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return '?';
+	const char *end = strrchr(text, ')');
+	return end ? end[2] : '?';
+}
+
+/* It stays stopped until somebody continues it. */
 static void continue_it(struct run *run, const struct tracer_event *e)
 {
-	(void)run;
-	if (e->kind == TRACER_STOPPED)
-		kill(e->pid, SIGCONT);
+	if (e->kind != TRACER_STOPPED)
+		return;
+	usleep(50000);
+	*(char *)run->arg = state_of(e->pid);
+	kill(e->pid, SIGCONT);
 }
 
 static const char *stops_and_goes_on(void)
 {
-	struct run run = {.on_event = continue_it};
+	char state = '?';
+	struct run run = {.on_event = continue_it, .arg = &state};
 	char *args[ARGS_MAX] = {"stop"};
 	const char *wrong = expect(&run, args, "stopping\nwent on\n", 0);
 
+	if (!wrong && state != 'T' && state != 't')
+		wrong = failf("its state was %c", state);
 	if (!wrong && (run.seen[TRACER_STOPPED] != 1 || run.seen[TRACER_CONTINUED] != 1))
 		wrong = failf("stopped %u continued %u", run.seen[TRACER_STOPPED],
 			      run.seen[TRACER_CONTINUED]);
@@ -538,11 +556,12 @@ static const char *read_pids(int in, pid_t *parent, pid_t *child)
 			return failf("only %s", text);
 		have += (size_t)n;
 	}
-	if (!strstr(text, "traced"))
-		return failf("printed %s", text);
 	*parent = (pid_t)strtol(strstr(text, "parent") + 6, NULL, 10);
 	*child = (pid_t)strtol(strstr(text, "child") + 5, NULL, 10);
-	return NULL;
+	if (strstr(text, "traced"))
+		return NULL;
+	kill(*child, SIGKILL); /* EXITKILL will not */
+	return failf("printed %s", text);
 }
 
 static const char *supervisor_is_killed(void)

@@ -185,7 +185,7 @@ Test(copilot, a_401_of_the_exchange_is_not_asked_again)
 	cr_assert_eq(t.error.kind, PROVIDER_FAIL_AUTH);
 	talk_expect(t.error.text, "COPILOT_GITHUB_TOKEN");
 	talk_expect(t.error.text, "Bad credentials");
-	talk_expect(t.error.text, "warder login");
+	talk_expect(t.error.text, "editor's Copilot plugin");
 	cr_assert_eq(t.mock.n_requests, 1);
 	talk_end(&t);
 }
@@ -476,7 +476,7 @@ Test(copilot, says_what_is_wrong_with_the_credential)
 	static const struct {
 		const char *bearer, *token, *endpoint, *api, *says;
 	} rows[] = {
-		{NULL, NULL, NULL, NULL, "warder login"},
+		{NULL, NULL, NULL, NULL, "editor's Copilot plugin"},
 		{NULL, "ghp_classic", NULL, NULL, "GITHUB_TOKEN is a classic"},
 		{NULL, "gho_with space", NULL, NULL, "GITHUB_TOKEN holds no GitHub token"},
 		{"two\nlines", NULL, NULL, NULL, "WARDER_COPILOT_TOKEN has"},

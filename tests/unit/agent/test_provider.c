@@ -96,7 +96,7 @@ Test(provider, without_an_account_the_built_in_script_answers)
 	struct provider *p = NULL;
 	struct provider_error error = {0};
 	cr_assert_eq(provider_open(&c, &p, &error), -EIO);
-	cr_assert(strstr(error.text, "warder login") && strstr(error.text, "--script"));
+	cr_assert(strstr(error.text, "editor's Copilot plugin") && strstr(error.text, "--script"));
 	c.script_text = "{\"role\":\"assistant\",\"content\":\"hi\"}\n";
 	cr_assert_eq(provider_open(&c, &p, &error), 0, "%s", error.text);
 	cr_assert_str_eq(p->ops->name, "script");

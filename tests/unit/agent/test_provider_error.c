@@ -35,7 +35,7 @@ static const struct failure failures[] = {
 	 "request: Personal Access Tokens are not supported for this endpoint\\n\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"WARDER_COPILOT_TOKEN", "warder login", "Personal Access Tokens are not supported"}},
+	 {"WARDER_COPILOT_TOKEN", "editor's Copilot plugin", "Personal Access Tokens are not supported"}},
 	{"{\"status\":402,\"body\":\"{\\\"error\\\":{\\\"message\\\":\\\"You have no quota\\\","
 	 "\\\"code\\\":\\\"quota_exceeded\\\"}}\"}",
 	 PROVIDER_FAIL_QUOTA,
@@ -135,7 +135,7 @@ static const struct failure exchange_failures[] = {
 	 "personal access token\\\"}\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"GH_TOKEN is a personal access token", "warder login", "HTTP 403"}},
+	 {"GH_TOKEN is a personal access token", "editor's Copilot plugin", "HTTP 403"}},
 	{"{\"for\":\"token\",\"status\":403,\"body\":\"{\\\"message\\\":\\\"API rate limit "
 	 "exceeded\\\"}"
 	 "\"}",
@@ -151,7 +151,7 @@ static const struct failure exchange_failures[] = {
 	 "\"{\\\"message\\\":\\\"Not Found\\\"}\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"another application", "warder login", "request id AB:1"}},
+	 {"another application", "editor's Copilot plugin", "request id AB:1"}},
 	{"{\"for\":\"token\",\"body\":\"{\\\"message\\\":\\\"hi\\\"}\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,

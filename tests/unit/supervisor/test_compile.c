@@ -394,6 +394,52 @@ Test(compile, denied_does_not_become_asked, .timeout = 20)
 	tree_free(&x);
 }
 
+/* Nor from where reading is forbidden to where it is denied. */
+Test(compile, forbidden_does_not_become_denied, .timeout = 20)
+{
+	static const char *const names[] = {"denied/", "forbidden/", NULL};
+	static const struct expectation expected[] = {
+		{"denied", LLR_WRITE_FILE | LLR_MAKE_DIR | LLR_REFER, LLR_MAKE_REG},
+		{"forbidden", LLR_WRITE_FILE | LLR_MAKE_DIR, LLR_REFER | LLR_MAKE_REG},
+	};
+	struct tree x;
+
+	tree_new(&x);
+	tree_make(&x, names);
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, ACCESS_W, "denied");
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, ACCESS_W, "forbidden");
+	tree_rule(&x, EFFECT_DENY, RULE_TREE, ACCESS_READ, "denied");
+	tree_rule(&x, EFFECT_FORBID, RULE_TREE, ACCESS_READ, "forbidden");
+	tree_compile(&x);
+	expect_all(&x, expected, ARRAY_LEN(expected));
+	tree_free(&x);
+}
+
+/* Places that differ may both have REFER where the kernel itself refuses the way that would widen.
+ */
+Test(compile, refer_where_the_kernel_sees_it, .timeout = 20)
+{
+	static const char *const names[] = {"all/", "all/f", "project/", "project/f", NULL};
+	struct tree x;
+	bool ioctl = kernel_abi().abi >= 5;
+
+	tree_new(&x);
+	tree_make(&x, names);
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, ACCESS_ALL, "all");
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, RWX, "project");
+	tree_compile(&x);
+	char from[256], dir[256], to[256];
+	snprintf(from, sizeof(from), "%s", tree_path(&x, "all/f"));
+	snprintf(dir, sizeof(dir), "%s", tree_path(&x, "project"));
+	snprintf(to, sizeof(to), "%s", tree_path(&x, "project/new"));
+	cr_expect_eq(goes_through(x.rs, from, dir, to, 0), ioctl);
+	snprintf(from, sizeof(from), "%s", tree_path(&x, "project/f"));
+	snprintf(dir, sizeof(dir), "%s", tree_path(&x, "all"));
+	snprintf(to, sizeof(to), "%s", tree_path(&x, "all/new"));
+	cr_expect_not(goes_through(x.rs, from, dir, to, 0));
+	tree_free(&x);
+}
+
 /* A rule's path that leads through a symlink now was not meant. */
 Test(compile, no_symlinks, .timeout = 20)
 {

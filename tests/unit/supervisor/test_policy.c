@@ -75,6 +75,12 @@ static const struct row rows[] = {
 	{{"deny r /a", "allow r /a/b", "ask r /a/b/c"}, "/a/b/d", ACCESS_READ, EFFECT_ALLOW},
 	/* at the same path: exact, tree, glob; deny, ask, allow */
 	{{"deny r /a/b", "allow r /a/b exact"}, "/a/b", ACCESS_READ, EFFECT_ALLOW},
+	/* A glob closes at any depth; it opens a closed tree only by reaching into it. */
+	{{"allow r /a", "deny r /a/**/.env"}, "/a/b/c/.env", ACCESS_READ, EFFECT_DENY},
+	{{"deny r /a/s", "allow r /a/**/x.c"}, "/a/s/x.c", ACCESS_READ, EFFECT_DENY},
+	{{"ask r /a/s", "allow r /a/**/x.c"}, "/a/s/x.c", ACCESS_READ, EFFECT_ASK},
+	{{"deny r /a/s", "allow r /a/s/*.pub"}, "/a/s/k.pub", ACCESS_READ, EFFECT_ALLOW},
+	{{"allow r /a/s", "allow r /a/**/x.c"}, "/a/s/x.c", ACCESS_READ, EFFECT_ALLOW},
 	{{"deny r /a/b", "allow r /a/b exact"}, "/a/b/c", ACCESS_READ, EFFECT_DENY},
 	{{"allow r /a/b", "deny r /a/b"}, "/a/b", ACCESS_READ, EFFECT_DENY},
 	{{"allow r /a/b", "ask r /a/b"}, "/a/b", ACCESS_READ, EFFECT_ASK},
@@ -428,9 +434,39 @@ static int naive_score(const struct rule *r, int depth)
 	return depth * 100 + kind[r->kind] * 10 + (int)r->effect;
 }
 
+static bool is_glob(const struct rule *r)
+{
+	return r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
+}
+
+/* Components before the first that has a wildcard. */
+static int naive_fixed(const struct rule *r)
+{
+	char p[16][16];
+	size_t n = split(r->path, p), i = 0;
+	while (i < n && !strpbrk(p[i], "*?"))
+		i++;
+	return (int)i;
+}
+
+/* The deepest literal rule that closes; -1 where the deepest literal one opens, or none is. */
+static int naive_closed_at(const struct policy *p, const char *path, uint32_t bit)
+{
+	int best = -1, at = -1;
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *r = policy_at(p, i);
+		int depth = r->access & bit && !is_glob(r) ? naive_cover(r, path) : -1;
+		if (depth >= 0 && naive_score(r, depth) > best) {
+			best = naive_score(r, depth);
+			at = r->effect == EFFECT_ALLOW ? -1 : depth;
+		}
+	}
+	return at;
+}
+
 static enum effect naive_decide(const struct policy *p, const char *path, uint32_t bit)
 {
-	int best = -1;
+	int best = -1, closed_at = naive_closed_at(p, path, bit);
 	enum effect effect = EFFECT_ASK;
 	for (size_t i = 0; i < policy_len(p); i++) {
 		const struct rule *r = policy_at(p, i);
@@ -439,6 +475,8 @@ static enum effect naive_decide(const struct policy *p, const char *path, uint32
 			continue;
 		if (r->effect == EFFECT_FORBID)
 			return EFFECT_FORBID;
+		if (is_glob(r) && r->effect == EFFECT_ALLOW && naive_fixed(r) < closed_at)
+			continue;
 		if (naive_score(r, depth) > best) {
 			best = naive_score(r, depth);
 			effect = r->effect;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -263,6 +264,9 @@ Test(project, too_wide, .init = setup, .fini = teardown)
 		project_release(&p);
 	}
 	struct project p;
+	cr_assert_eq(project_find(dir, getpwuid(0)->pw_dir, NULL, &p), 0);
+	cr_assert(p.too_wide, "the home directory, although nobody named it");
+	project_release(&p);
 	cr_assert_eq(project_find("/", NULL, NULL, &p), 0);
 	cr_assert(p.too_wide);
 	cr_assert_str_eq(p.dir, "/");

@@ -113,8 +113,8 @@ static void is_listed(const char *path, const char *want)
 	snprintf(command, sizeof(command), "ls -A '%s' | tr '\\n' ' '", path);
 	FILE *f = popen(command, "re");
 	cr_assert_not_null(f);
-	cr_assert_geq(fread(got, 1, sizeof(got) - 1, f), 0);
-	pclose(f);
+	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
+	cr_assert_eq(pclose(f), 0);
 	cr_assert_str_eq(got, want);
 }
 

@@ -291,8 +291,10 @@ Test(path, scopes_as_openat2)
 		int fd AUTOCLOSE = (int)syscall(SYS_openat2, sub, name, &how, sizeof(how));
 		int want = fd < 0 ? -errno : 0;
 		int got = resolve(sub, name, PATH_FOLLOW | scopes[scope].flag, &at);
-		if (got == 0 && !at.exists)
+		if (got == 0 && !at.exists) {
+			path_release(&at);
 			got = -ENOENT;
+		}
 		cr_expect_eq(got, want, "scope %zu %s: %s, not %s", scope, name, strerror(-got),
 			     strerror(-want));
 		if (got < 0 || want < 0)

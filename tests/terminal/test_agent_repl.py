@@ -1,0 +1,418 @@
+#!/usr/bin/env python3
+"""Drives the real `warder agent` at a real pseudo-terminal: keys in, screen out.
+
+WARDER names the binary. Everything happens below a directory of the test's own; as root each test
+runs a second time as an ordinary user.
+"""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+WARDER = os.environ.get("WARDER", "build/agent/warder")
+PATIENCE = 30.0  # seconds for anything to appear
+NOBODY = 65534
+# A question takes no key within its first 300 ms: those belong to the program.
+GUARD = 0.6
+
+
+def assistant(text="", *calls):
+    """One line of a script: calls are (name, arguments)."""
+    message = {"role": "assistant", "content": text}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{i}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments)},
+            }
+            for i, (name, arguments) in enumerate(calls)
+        ]
+    return json.dumps(message)
+
+
+class Agent:
+    """A `warder agent` on a pseudo-terminal of its own."""
+
+    def __init__(self, place, arguments=(), term="xterm", uid=None, shell=False):
+        """shell: as a job of an interactive shell, whose prompt is "sh: "."""
+        self.seen = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            try:
+                os.chdir(place.project)
+                if uid is not None:
+                    os.setgroups([])
+                    os.setgid(uid)
+                    os.setuid(uid)
+                environment = dict(place.environment, TERM=term, PS1="sh: ")
+                if shell:
+                    os.execve("/bin/bash", ["bash", "--norc", "--noediting", "-i"], environment)
+                os.execve(place.warder, ["warder", "agent", *arguments], environment)
+            finally:
+                os._exit(99)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    def pump(self, seconds):
+        """Read what comes within so many seconds; False once the other side is gone."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.seen += data.decode("utf-8", "replace")
+        return bool(data)
+
+    def expect(self, pattern):
+        """Wait for it; return what stood before and including it, which counts as read."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            found = re.search(pattern, self.seen, re.S)
+            if found:
+                head, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+                return head
+            if time.monotonic() > end or not self.pump(0.2):
+                found = re.search(pattern, self.seen, re.S)
+                if found:
+                    continue
+                raise AssertionError(f"{pattern!r} did not appear in:\n{self.seen!r}")
+
+    def quiet(self, seconds):
+        """What appears within so many seconds."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.pump(0.05):
+            pass
+        text, self.seen = self.seen, ""
+        return text
+
+    def keys(self, text):
+        os.write(self.fd, text.encode())
+
+    def answer(self, key):
+        """To a question: where the last line of keys stands."""
+        shown = self.expect(r"\[?y\]?.{0,12}once.*?help")
+        time.sleep(GUARD)
+        self.keys(key)
+        return shown
+
+    def modes(self):
+        return termios.tcgetattr(self.fd)
+
+    def editing_modes(self):
+        """Once the line editor has taken the terminal."""
+        end = time.monotonic() + PATIENCE
+        while self.modes()[3] & termios.ICANON and time.monotonic() < end:
+            self.pump(0.05)
+        return self.modes()
+
+    def wait(self):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            self.pump(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("it did not end")
+
+    def close(self):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+class Place:
+    """A project, something outside of it, and a home of its own."""
+
+    def __init__(self, uid=None):
+        self.top = tempfile.mkdtemp(prefix="warder-repl-", dir="/var/tmp")
+        self.project = os.path.join(self.top, "project")
+        self.outside = os.path.join(self.top, "outside")
+        self.home = os.path.join(self.top, "home")
+        for path in (self.project, self.outside, self.home):
+            os.mkdir(path)
+        with open(os.path.join(self.outside, "notes.txt"), "w") as f:
+            f.write("the notes outside\n")
+        # Where the build is may be closed to other users.
+        self.warder = shutil.copy(WARDER, os.path.join(self.top, "warder"))
+        self.environment = {
+            "HOME": self.home,
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "WARDER_COPILOT_TOKEN": "",
+        }
+        if uid is not None:
+            subprocess.run(["chown", "-R", f"{uid}:{uid}", self.top], check=True)
+
+    def script(self, *lines):
+        path = os.path.join(self.top, "script.jsonl")
+        with open(path, "w") as f:
+            f.write("\n".join(lines) + "\n")
+        os.chmod(path, 0o644)
+        return ["--script", path]
+
+    def remove(self):
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+READ_NOTES = ("read_file", {"path": "../outside/notes.txt"})
+
+
+class Repl(unittest.TestCase):
+    uid = None
+
+    def setUp(self):
+        self.place = Place(self.uid)
+        self.addCleanup(self.place.remove)
+
+    def start(self, *lines, term="xterm", more=()):
+        arguments = self.place.script(*lines) if lines else []
+        agent = Agent(self.place, [*arguments, *more], term, self.uid)
+        self.addCleanup(agent.close)
+        return agent
+
+    def ready(self, *lines, **options):
+        agent = self.start(*lines, **options)
+        agent.expect("warder> ")
+        return agent
+
+    def test_a_refused_read_is_asked_granted_and_goes_on(self):
+        agent = self.ready(
+            assistant("I read the notes.", READ_NOTES),
+            assistant("", ("run_shell", {"command": "cat ../outside/notes.txt"})),
+            assistant("Both were read."),
+        )
+        at_prompt = agent.editing_modes()
+        agent.keys("go\r")
+        shown = agent.answer("s")
+        self.assertIn(self.place.outside + "/notes.txt", shown)
+        self.assertIn("read", shown)
+        # The answer is for the session: the shell's own read asks nothing.
+        output = agent.expect("Both were read.")
+        self.assertIn("the notes outside", output)
+        self.assertNotIn("once", output)
+        agent.expect("warder> ")
+        self.assertEqual(agent.editing_modes(), at_prompt)
+        agent.keys("/grants\r")
+        granted = agent.expect("Rules from your answers:.*warder> ")
+        self.assertIn(f"allow read {self.place.outside}/notes.txt", granted)
+        agent.keys("/denials\r")
+        agent.expect("Nothing was refused yet")
+        agent.keys("/quit\r")
+        self.assertEqual(agent.wait(), 0)
+
+    def test_no_is_remembered_and_the_third_time_stops(self):
+        agent = self.ready(
+            *[assistant(f"try {i}", READ_NOTES) for i in range(21)], assistant("never said")
+        )
+        agent.keys("go\r")
+        agent.answer("n")
+        rest = agent.expect("warder> ")
+        self.assertIn("third time", rest)
+        # Asked once, run twice, and the model was not asked a fourth time.
+        self.assertNotIn("once", rest)
+        self.assertIn("try 2", rest)
+        self.assertNotIn("try 3", rest)
+        agent.keys("/denials\r")
+        listed = agent.expect("notes.txt.*\\)\r\n")
+        self.assertIn("refused by user", listed)
+        self.assertIn("read", listed)
+
+    def test_output_does_not_mix_with_a_question(self):
+        noisy = "for i in 1 2 3 4 5 6 7 8 9; do echo tick $i; sleep 0.2; done"
+        agent = self.ready(
+            assistant("", ("run_shell", {"command": f"({noisy}) & cat ../outside/notes.txt; wait"})),
+            assistant("Finished."),
+        )
+        agent.keys("go\r")
+        agent.expect(r"\[?y\]?.{0,12}once.*?help")
+        agent.quiet(0.2)
+        self.assertNotIn("tick", agent.quiet(1.0))
+        agent.keys("y")
+        after = agent.expect("Finished.")
+        for i in range(5, 10):
+            self.assertIn(f"tick {i}", after)
+        self.assertIn("the notes outside", after)
+
+    def test_ctrl_c_clears_the_line_and_ctrl_d_ends(self):
+        agent = self.ready(assistant("one"))
+        agent.keys("/quit")
+        agent.expect("/quit")
+        agent.keys("\x03")
+        agent.expect("warder> ")
+        agent.keys("/usage\r")
+        agent.expect("0 turns")
+        agent.expect("warder> ")
+        agent.keys("\x04")
+        self.assertEqual(agent.wait(), 0)
+
+    def test_ctrl_c_stops_a_tool_and_keeps_the_conversation(self):
+        agent = self.ready(
+            assistant("", ("run_shell", {"command": "echo begun; sleep 1234.5"})),
+            assistant("And on it goes."),
+        )
+        agent.keys("go\r")
+        agent.expect(r"\n\S*  begun")
+        began = time.monotonic()
+        agent.keys("\x03")
+        stopped = agent.expect("warder> ")
+        self.assertIn("cancelled", stopped)
+        self.assertLess(time.monotonic() - began, 10)
+        left = subprocess.run(["pgrep", "-f", "sleep 1234.5"], capture_output=True, text=True)
+        self.assertEqual(left.stdout, "")
+        agent.keys("go on\r")
+        agent.expect("And on it goes.")
+        agent.expect("warder> ")
+
+    def test_stop_and_continue_keep_what_was_typed(self):
+        agent = Agent(self.place, uid=self.uid, shell=True)
+        self.addCleanup(agent.close)
+        agent.expect("sh: ")
+        script = self.place.script(assistant("one"))[1]
+        agent.keys(f"{self.place.warder} agent --script {script}\r")
+        agent.expect("warder> ")
+        agent.keys("/us")
+        agent.expect("/us")
+        agent.keys("\x1a")
+        agent.expect("Stopped.*sh: ")
+        self.assertTrue(agent.modes()[3] & termios.ICANON, "the terminal was left raw")
+        agent.keys("fg\r")
+        agent.expect("warder> ")
+        agent.keys("age\r")
+        agent.expect("0 turns")
+        agent.keys("/quit\r")
+        agent.expect("sh: ")
+
+    def test_the_models_and_the_tools_words_never_move_the_terminal(self):
+        evil = "clear\x1b[2J\x1b]0;title\x07 \u202egnirts\n\tkept"
+        agent = self.ready(
+            assistant(evil, ("run_shell", {"command": "printf 'out\\033[2Jput\\a\\n'"})),
+            assistant("", ("read_file", {"path": "a\x1b[31mb"})),
+            assistant("End."),
+        )
+        agent.keys("go\r")
+        shown = agent.expect("End.")
+        for bad in ("\x1b[2J", "\x1b]0;", "\x07", "\u202e", "\x1b[31mb"):
+            self.assertNotIn(bad, shown)
+        self.assertIn("clear\\e[2J", shown)
+        self.assertIn("out\\e[2Jput", shown)
+        self.assertRegex(shown, "\r\n(\t| +)kept")
+
+    def test_a_backslash_goes_on_and_the_history_is_private(self):
+        agent = self.ready(assistant("one"))
+        agent.keys("first\\\r")
+        agent.expect(r"\.\.\.> ")
+        agent.keys("second\r")
+        agent.expect("one")
+        agent.expect("warder> ")
+        agent.keys("/quit\r")
+        self.assertEqual(agent.wait(), 0)
+        history = os.path.join(self.place.home, ".local/state/warder/history")
+        self.assertEqual(stat.S_IMODE(os.stat(history).st_mode), 0o600)
+        with open(history) as f:
+            self.assertIn("first\\012second", f.read())
+
+    def test_the_commands_answer(self):
+        agent = self.ready(assistant("one"))
+        for line, expected in (
+            ("/help", "run_shell"),
+            ("/detect", "wall: +Landlock ABI [0-9]+.*on denial: auto"),
+            ("/detect report", "on denial: report"),
+            ("/detect hold", "on denial: hold"),
+            ("/detect loud", "takes auto, hold"),
+            ("/policy", f"allow rwx {self.place.project} .*# preset project"),
+            ("/model gpt-x", "script, model gpt-x"),
+            ("/nonsense", "There is no /nonsense. The commands: /help"),
+            ("/clear", "is forgotten"),
+            ("/usr/bin/cc is what?", "one"),
+        ):
+            agent.keys(line + "\r")
+            agent.expect(expected)
+            agent.expect("warder> ")
+
+    def test_retry_asks_at_the_end_and_again_before_it_runs_again(self):
+        agent = self.ready(
+            assistant("", ("run_shell", {"command": "echo run >> count; cat ../outside/notes.txt"})),
+            assistant("End."),
+            more=["--on-denial", "retry"],
+        )
+        agent.keys("go\r")
+        self.assertIn("Permission denied", agent.answer("s"))
+        again = agent.expect("run it again.*help")
+        self.assertIn(self.place.project + "/count", again)
+        time.sleep(GUARD)
+        agent.keys("y")
+        self.assertIn("the notes outside", agent.expect("End."))
+        with open(os.path.join(self.place.project, "count")) as f:
+            self.assertEqual(f.read(), "run\nrun\n")
+
+    def test_the_built_in_demonstration(self):
+        agent = self.start()
+        self.assertIn("no account was found", agent.expect("warder> "))
+        agent.keys("show me\r")
+        before = agent.answer("y")
+        self.assertIn("hello from inside the wall", before)
+        self.assertIn(self.place.outside + "/notes.txt", before)
+        rest = agent.expect("Done: .*warder> ")
+        self.assertNotIn("refused", rest)
+        agent.keys("more\r")
+        agent.expect("no more answers")
+
+    def test_report_mode_asks_nothing(self):
+        agent = self.ready(assistant("", READ_NOTES), assistant("Told."))
+        agent.keys("/detect report\r")
+        agent.expect("on denial: report")
+        agent.keys("go\r")
+        shown = agent.expect("Told.")
+        self.assertIn("refused", shown)
+        self.assertNotIn("once", shown)
+
+    def test_a_dumb_terminal_is_enough(self):
+        agent = self.ready(assistant("Hello."), term="dumb")
+        agent.keys("go\r")
+        shown = agent.expect("Hello.")
+        self.assertNotIn("\x1b", shown)
+        agent.expect("warder> ")
+        agent.keys("half a li\x03")
+        agent.expect("warder> ")
+        agent.keys("/usage\r")
+        agent.expect("1 turns")
+        agent.keys("\x04")
+        self.assertEqual(agent.wait(), 0)
+
+    def test_a_signal_to_end_ends_by_that_signal(self):
+        agent = self.ready(
+            assistant("", ("run_shell", {"command": "echo begun; sleep 1234.6"})), assistant("no")
+        )
+        agent.keys("go\r")
+        agent.expect(r"\n\S*  begun")
+        os.kill(agent.pid, signal.SIGTERM)
+        self.assertEqual(agent.wait(), -signal.SIGTERM)
+        left = subprocess.run(["pgrep", "-f", "sleep 1234.6"], capture_output=True, text=True)
+        self.assertEqual(left.stdout, "")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "runs as an ordinary user already")
+class ReplAsUser(Repl):
+    uid = NOBODY
+
+
+if __name__ == "__main__":
+    if not os.access(WARDER, os.X_OK):
+        sys.exit(f"no binary at {WARDER}: set WARDER")
+    unittest.main(verbosity=2)

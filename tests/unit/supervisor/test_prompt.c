@@ -1,0 +1,302 @@
+#include "supervisor/prompt_paint.h"
+
+#include "supervisor/escape.h"
+#include "tracer/json.h"
+#include "tracer/util.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+static char *argv_cat[] = {"cat", "notes file", "it's", NULL};
+static char *argv_hostile[] = {"ev\x1b[31mil", "a\nwarder: allowed",
+			       "\xe2\x80\xae"
+			       "x",
+			       NULL};
+
+/* Scopes as a plan gives them: loans of the test, nothing is freed. */
+static struct question reading(void)
+{
+	struct question q = {
+		.id = 1,
+		.pid = 4711,
+		.exe = "/usr/bin/cat",
+		.argv = argv_cat,
+		.cwd = "/home/u/work",
+		.call = "openat",
+		.path = "/home/u/notes/a.txt",
+		.access = ACCESS_READ,
+		.exists = true,
+	};
+	q.scopes.len = 3;
+	q.scopes.item[0] = (struct scope){
+		SCOPE_EXACT, "/home/u/notes/a.txt",	      NULL, ACCESS_READ, 0, false,
+		false,	     "allow read ~/notes/a.txt exact"};
+	q.scopes.item[1] = (struct scope){SCOPE_TREE, "/home/u/notes", NULL, ACCESS_R,
+					  12,	      false,	       true, "allow r ~/notes"};
+	q.scopes.item[2] = (struct scope){SCOPE_PRESET, "docs", NULL,  ACCESS_R,
+					  20000,	true,	false, "use docs"};
+	return q;
+}
+
+static char *painted(const struct question *q, const struct prompt_view *v)
+{
+	struct buf out = {0};
+	prompt_paint(&out, q, v);
+	char *text = buf_take(&out);
+	cr_assert(text);
+	return text;
+}
+
+Test(prompt, wide)
+{
+	const struct question q = reading();
+	const struct prompt_view v = {.home = "/home/u", .width = 80};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert_str_eq(text,
+			 "warder: cat asks to read\n"
+			 "  program  /usr/bin/cat (pid 4711)\n"
+			 "  command  cat 'notes file' 'it'\\''s'\n"
+			 "  call     openat, exists\n"
+			 "  path     ~/notes/a.txt\n"
+			 "  > 1 this path only: read; nothing else\n"
+			 "    2 ~/notes and below: read, list; opens 12 others, sensitive\n"
+			 "    3 the preset docs: read, list; opens at least 20000 others\n"
+			 "  rule     allow read ~/notes/a.txt exact\n"
+			 "  [y] once  [s] session  [a] always  [n] no  [N] never  [1-3] scope\n"
+			 "  [d] details  [?] help\n");
+}
+
+Test(prompt, narrow)
+{
+	struct question q = reading();
+	q.sensitive = true;
+	q.exists = false;
+	q.access = ACCESS_WRITE | ACCESS_CREATE;
+	const struct prompt_view v = {.width = 40, .scope = 1};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert_str_eq(text, "warder: cat asks to write, create\n"
+			       "  program  /usr/bin/cat (pid 4711)\n"
+			       "  command  cat 'notes file' 'it'\\''s'\n"
+			       "  call     openat, does not exist yet\n"
+			       "  path     /home/u/notes/a.txt\n"
+			       "  sensitive: secrets or settings are\n"
+			       "            kept here\n"
+			       "    1 this path only: read; nothing\n"
+			       "      else\n"
+			       "  > 2 /home/u/notes and below: read,\n"
+			       "      list; opens 12 others, sensitive\n"
+			       "    3 the preset docs: read, list;\n"
+			       "      opens at least 20000 others\n"
+			       "  rule     allow r ~/notes\n"
+			       "  [y] once  [s] session  [a] always\n"
+			       "  [n] no  [N] never  [1-3] scope\n"
+			       "  [d] details  [?] help\n");
+}
+
+Test(prompt, several_wait)
+{
+	struct question q = reading(), other = reading();
+	other.path = "/home/u/b";
+	struct prompt_view v = {.home = "/home/u", .waiting = 4, .others = {&other}};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert(strstr(text, "warder: cat asks to read  (4 questions wait)\n"), "%s", text);
+	cr_assert(strstr(text, "  waiting  cat: read ~/b\n"), "%s", text);
+	cr_assert(strstr(text, "           and 2 more\n"), "%s", text);
+	cr_assert(strstr(text, "[A] all of them"), "%s", text);
+	cr_assert(!strstr(text, "goes to all;"));
+	v.group = true;
+	AUTOFREE
+	char *group = painted(&q, &v);
+	cr_assert(strstr(group, "goes to all; the others get their narrowest scope"), "%s", group);
+}
+
+Test(prompt, what_can_not_be_saved_is_not_offered)
+{
+	struct question q = reading();
+	q.no_saving = true;
+	const struct prompt_view v = {0};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert(!strstr(text, "always") && !strstr(text, "never"), "%s", text);
+	cr_assert(strstr(text, "[1-3] scope"));
+}
+
+Test(prompt, rerun)
+{
+	const struct question q = {.exe = "/usr/bin/make",
+				   .is_rerun = true,
+				   .text = "wrote ./a\nremoved ./b\x1b[2J\n"};
+	const struct prompt_view v = {0};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert_str_eq(text, "warder: make: run it again?\n"
+			       "  program  /usr/bin/make (pid 0)\n"
+			       "  wrote ./a\n"
+			       "  removed ./b\\e[2J\n"
+			       "  [y] yes  [n] no  [d] details  [?] help\n");
+}
+
+/* Every line fits, and no byte of it moves a terminal. */
+static void assert_harmless(const char *text, size_t width)
+{
+	AUTOFREE
+	char *copy = strdup(text);
+	char *rest = copy, *line;
+	while ((line = strsep(&rest, "\n"))) {
+		struct buf again = {0};
+		escape_add_str(&again, line);
+		cr_assert_str_eq(buf_str(&again), line, "not escaped");
+		cr_assert_lt(escape_width(line), width, "too wide: %s", line);
+		buf_free(&again);
+	}
+}
+
+static char *hostile_names[] = {
+	"/tmp/\x1b]0;title\a\x1b[2J",
+	"/tmp/a\nwarder: allowed once: read /",
+	"/tmp/\xe2\x80\xae"
+	"cod.exe",
+	"/tmp/\xff\xfe\x80",
+	"/tmp/\xe2\x80\x8b\xe2\x81\xa6zero",
+	"/tmp/\r\r\b\b\b\x7f\x9b"
+	"31m",
+	"/tmp/\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97"
+	"\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97",
+	"",
+};
+
+Test(prompt, hostile_names_are_shown_escaped)
+{
+	static const size_t widths[] = {1, 24, 33, 40, 80, 200};
+	for (size_t i = 0; i < ARRAY_LEN(hostile_names) * ARRAY_LEN(widths) * 2; i++) {
+		char *name = hostile_names[i / 2 / ARRAY_LEN(widths)];
+		size_t width = widths[i / 2 % ARRAY_LEN(widths)];
+		struct question q = reading();
+		q.path = q.path2 = q.given = q.exe = q.cwd = name;
+		q.argv = argv_hostile;
+		for (size_t k = 0; k < q.scopes.len; k++)
+			q.scopes.item[k].path = name;
+		const struct prompt_view v = {.width = width,
+					      .details = i % 2,
+					      .help = true,
+					      .waiting = 3,
+					      .others = {&q, &q}};
+		AUTOFREE
+		char *text = painted(&q, &v);
+		assert_harmless(text, width <= 24 ? 25 : width);
+		struct buf record = {0};
+		const struct answer yes = {.allow = true, .scope = 1};
+		prompt_paint_record(&record, &q, &yes, &v);
+		prompt_paint_late(&record, &q, &v);
+		assert_harmless(buf_str(&record), width <= 24 ? 25 : width);
+		buf_free(&record);
+	}
+}
+
+static char *long_path(void)
+{
+	char *path = calloc(1, 4097);
+	for (size_t i = 0; i < 4000; i += 10)
+		snprintf(path + i, 11, "/dir%06zu", i / 10);
+	memcpy(path + 3992, "/the-end", 9);
+	return path;
+}
+
+Test(prompt, a_long_path_keeps_its_end)
+{
+	AUTOFREE
+	char *path = long_path();
+	struct question q = reading();
+	q.path = path;
+	struct prompt_view v = {.width = 80};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert(strstr(text, "/dir000000/dir000001"), "%s", text);
+	cr_assert(strstr(text, "\xe2\x80\xa6"), "the cut is seen");
+	cr_assert(strstr(text, "/the-end\n"), "%s", text);
+	cr_assert_lt(strlen(text), 1400);
+	assert_harmless(text, 80);
+	/* Details: every component is there. */
+	v.details = true;
+	AUTOFREE
+	char *whole = painted(&q, &v);
+	struct buf joined = {0};
+	for (const char *c = strstr(whole, "path     ") + 9; *c; c++)
+		if (*c != '\n' && *c != ' ')
+			buf_add_char(&joined, *c);
+	cr_assert(!strncmp(buf_str(&joined), path, strlen(path)));
+	buf_free(&joined);
+}
+
+Test(prompt, colour_only_where_asked_for)
+{
+	const struct question q = reading();
+	const struct prompt_view plain = {0}, colour = {.color = true};
+	AUTOFREE
+	char *a = painted(&q, &plain);
+	AUTOFREE
+	char *b = painted(&q, &colour);
+	cr_assert(!strchr(a, '\x1b'));
+	cr_assert(strstr(b, "\x1b[1mwarder:\x1b[0m"));
+}
+
+static const struct {
+	struct answer a;
+	const char *line;
+} records[] = {
+	{{.allow = true}, "warder: allowed once: read ~/notes/a.txt (cat)\n"},
+	{{.allow = true, .scope = 1, .lifetime = LIFETIME_SESSION},
+	 "warder: allowed for the session: read, list ~/notes and below (cat)\n"},
+	{{.allow = true, .scope = 2, .lifetime = LIFETIME_ALWAYS},
+	 "warder: allowed always: read, list preset docs (cat)\n"},
+	{{.lifetime = LIFETIME_SESSION}, "warder: refused: read ~/notes/a.txt (cat)\n"},
+	{{.lifetime = LIFETIME_ALWAYS}, "warder: refused always: read ~/notes/a.txt (cat)\n"},
+};
+
+Test(prompt, what_stays)
+{
+	const struct question q = reading();
+	const struct prompt_view v = {.home = "/home/u"};
+	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
+		struct buf out = {0};
+		prompt_paint_record(&out, &q, &records[i].a, &v);
+		cr_assert_str_eq(buf_str(&out), records[i].line);
+		buf_free(&out);
+	}
+	struct buf late = {0};
+	prompt_paint_late(&late, &q, &v);
+	cr_assert_str_eq(buf_str(&late),
+			 "warder: no answer in time, refused: read ~/notes/a.txt (cat)\n");
+	buf_free(&late);
+}
+
+static const struct {
+	char key;
+	enum prompt_action action;
+} keys[] = {
+	{'y', PROMPT_ONCE},	    {'o', PROMPT_ONCE},	   {'s', PROMPT_SESSION},
+	{'a', PROMPT_ALWAYS},	    {'n', PROMPT_NO},	   {'\r', PROMPT_NO},
+	{'\n', PROMPT_NO},	    {'\x04', PROMPT_NO},   {'N', PROMPT_NEVER},
+	{'v', PROMPT_NEVER},	    {'A', PROMPT_GROUP},   {'1', PROMPT_SCOPE},
+	{'9', PROMPT_SCOPE},	    {'d', PROMPT_DETAILS}, {'?', PROMPT_HELP},
+	{'\x03', PROMPT_INTERRUPT},
+};
+
+/* Any byte that is no key of the table does nothing: 'Y' and 'S' are no yes. */
+Test(prompt, keys)
+{
+	int known = 0;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		cr_assert_eq(prompt_paint_action(keys[i].key), keys[i].action, "key %d",
+			     keys[i].key);
+	for (int c = 0; c < 256; c++)
+		known += prompt_paint_action((char)c) != PROMPT_NOTHING;
+	cr_assert_eq(known, 25, "%d: the table above and 1-9, j, k", known);
+	cr_assert_eq(prompt_paint_action('Y'), PROMPT_NOTHING);
+	cr_assert_eq(prompt_paint_action('\x1b'), PROMPT_NOTHING);
+	cr_assert_eq(prompt_paint_action(' '), PROMPT_NOTHING);
+}
