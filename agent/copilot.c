@@ -241,8 +241,7 @@ static int fetch_grant(struct copilot *c, struct chat *chat, const volatile sig_
 		       struct json **ret_root, struct provider_error *ret_error)
 {
 	struct http_headers headers = {0};
-	char *url AUTOFREE
-	= chat_url(c->config.github_api, "copilot_internal/v2/token");
+	char *url AUTOFREE = chat_url(c->config.github_api, "copilot_internal/v2/token");
 	int err = url ? add_credential(&headers, "token", c->token.value) : -ENOMEM;
 	err = err ?: http_headers_add(&headers, "Accept", "application/json");
 	err = err ?: add_editor(c, &headers);

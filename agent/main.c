@@ -17,16 +17,20 @@ static const struct subcommand {
 	const char *synopsis; /* NULL: not for people */
 	const char *help;
 } subcommands[] = {
-	{"run", cli_run, "run     [OPTIONS] [--] COMMAND [ARG...]", "run any command under supervision"},
-	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]", "the agent: REPL, or one shot"},
-	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path", "the saved policies"},
+	{"run", cli_run, "run     [OPTIONS] [--] COMMAND [ARG...]",
+	 "run any command under supervision"},
+	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]",
+	 "the agent: REPL, or one shot"},
+	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
+	 "the saved policies"},
 	{"tool-child", toolchild_main, NULL, NULL},
 };
 
 static void help(FILE *out)
 {
 	fputs("Usage: warder SUBCOMMAND ...\n"
-	      "Runs tools behind a Landlock wall, sees exactly what the kernel refused, asks, goes on.\n\n",
+	      "Runs tools behind a Landlock wall, sees exactly what the kernel refused, asks, goes "
+	      "on.\n\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
 		if (subcommands[i].synopsis)

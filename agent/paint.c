@@ -148,11 +148,8 @@ static void add_refusal(struct paint *p, const struct denial *d, struct buf *out
 	access_format(out, d->access);
 	buf_add_char(out, ' ');
 	escape_add_str(out, d->path);
-	buf_addf(out, " (%s", verdict_name(d->verdict));
-	if (d->verdict == VERDICT_SANDBOX)
-		buf_addf(out, ", %s%s", d->by == BY_NONE ? "" : "by ",
-			 d->by == BY_NONE ? "nobody to ask" : answered_by_name(d->by));
-	buf_add_str(out, ")\n");
+	buf_addf(out, " (%s%s)\n", d->by == BY_NONE ? "" : "by ",
+		 d->by == BY_NONE ? "nobody to ask" : answered_by_name(d->by));
 }
 
 static void on_tool_end(void *arg, const struct convo_call *call, const struct tool_result *result)
@@ -162,7 +159,8 @@ static void on_tool_end(void *arg, const struct convo_call *call, const struct t
 	(void)call;
 	end_output(p);
 	for (size_t i = 0; i < result->denials.len; i++)
-		if (!result->denials.item[i].allowed)
+		if (!result->denials.item[i].allowed &&
+		    result->denials.item[i].verdict == VERDICT_SANDBOX)
 			add_refusal(p, &result->denials.item[i], &out);
 	buf_addf(&out, "  %s[%s]%s\n", style(p, DIM), result->status, style(p, PLAIN));
 	put(p->side, &out);

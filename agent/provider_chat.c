@@ -181,9 +181,7 @@ static int ask_once(struct attempt *a, bool renew, struct provider_error *ret_er
 {
 	struct chat *c = a->chat;
 	struct http_headers headers = {0};
-	char *base AUTOFREE
-	= NULL, *url AUTOFREE
-	= NULL;
+	char *base AUTOFREE = NULL, *url AUTOFREE = NULL;
 	a->asked = false;
 	int err = c->endpoint.prepare(c->endpoint.arg, a->req, renew, &base, &headers, ret_error);
 	if (!err) {

@@ -22,8 +22,7 @@ static int prepare(void *arg, const struct provider_request *req, bool renew, ch
 		   struct http_headers *headers, struct provider_error *ret_error)
 {
 	const struct openai *o = arg;
-	char *bearer AUTOFREE
-	= NULL;
+	char *bearer AUTOFREE = NULL;
 	(void)req;
 	if (renew)
 		return -ENOTSUP;

@@ -159,8 +159,7 @@ static int slurp(int fd, struct buf *ret)
 int provider_script_open(const char *path, struct provider **ret, struct provider_error *ret_error)
 {
 	struct buf text = {.max = SCRIPT_MAX};
-	int fd AUTOCLOSE
-	= open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	int err = fd < 0 ? -errno : slurp(fd, &text);
 	const char *nul = err ? NULL : memchr(buf_str(&text), '\0', text.len);
 	if (err)

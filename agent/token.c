@@ -60,8 +60,7 @@ static int take(struct token *ret, const char *source, const char *text)
 static int slurp(const char *path, struct buf *ret)
 {
 	char chunk[4096];
-	int fd AUTOCLOSE
-	= open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return errno == ENOTDIR ? -ENOENT : -errno;
 	ret->max = TOKEN_FILE_MAX;
@@ -121,8 +120,7 @@ static const char *editors_token(const struct json *root)
 
 static int from_editors(const char *dir, const char *name, struct token *ret)
 {
-	char *path AUTOFREE
-	= NULL;
+	char *path AUTOFREE = NULL;
 	struct buf text = {0};
 	struct json *root = NULL;
 	if (asprintf(&path, "%s/%s", dir, name) < 0)

@@ -186,8 +186,7 @@ static void read_file(struct jsonw *w, const char *path, const struct json *args
 		write_refusal(w, "end_line is before start_line.");
 		return;
 	}
-	int fd AUTOCLOSE
-	= open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st)) {
 		write_error(w, "open", errno);
@@ -275,8 +274,7 @@ static void write_file(struct jsonw *w, const char *path, const struct json *arg
 		return;
 	}
 	const char *operation;
-	int fd AUTOCLOSE
-	= open_with_parents(w, path, &operation);
+	int fd AUTOCLOSE = open_with_parents(w, path, &operation);
 	if (fd < 0) {
 		write_error(w, operation, -fd);
 		return;

@@ -284,10 +284,10 @@ void toolrun_write_denial(struct jsonw *w, const struct denial *d, bool for_mode
 	jsonw_end_object(w);
 }
 
-/* A real EXDEV is the file system's answer, as in every day's work: told, not counted. */
+/* What the file system answers by itself (a PATH walk meets it every day) is told, not counted. */
 static bool is_refusal(const struct denial *d)
 {
-	return !d->allowed && d->verdict != VERDICT_CROSS_DEVICE;
+	return !d->allowed && d->verdict == VERDICT_SANDBOX;
 }
 
 static void write_denied(struct jsonw *w, const struct denial_list *l)

@@ -17,6 +17,7 @@ struct node {
 	ino_t ino;
 	uint64_t mnt;
 	mode_t mode;
+	bool mount_root;
 };
 
 /* What a walk met. */
@@ -39,6 +40,7 @@ static int look(int fd, struct node *ret)
 		.ino = sx.stx_ino,
 		.mnt = sx.stx_mnt_id,
 		.mode = sx.stx_mode,
+		.mount_root = sx.stx_attributes & STATX_ATTR_MOUNT_ROOT,
 	};
 	return 0;
 }
@@ -87,6 +89,9 @@ out:
 	if (r < 0)
 		return r;
 	walk.one_mount = here.mnt == walk.start.mnt;
+	/* chroot(2) into a plain directory: the kernel's walk goes on above, to the real root. */
+	if (!here.mount_root)
+		walk.below_top = walk.all;
 	*ret = walk;
 	return 0;
 }

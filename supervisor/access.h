@@ -45,13 +45,13 @@ int access_parse(const char *text, size_t n, uint32_t *ret_mask, size_t *ret_at)
 
 /* One thing a call needs: this access on this path. */
 struct need {
-	uint32_t access;          /* bits; 0: nothing that a policy speaks of */
+	uint32_t access;	  /* bits; 0: nothing that a policy speaks of */
 	const struct path_at *at; /* a loan of the call's */
 };
 
 /*
- * What a decoded and resolved call needs, per path argument (NULL-safe: missing paths give access 0).
- * open: by flags and by whether the object exists and is a directory: read / write / create
+ * What a decoded and resolved call needs, per path argument (NULL-safe: missing paths give access
+ * 0). open: by flags and by whether the object exists and is a directory: read / write / create
  * (+ write or read) / list; O_TRUNC is write; rename and link within one directory need
  * delete+create, across directories move as well.
  */

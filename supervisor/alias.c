@@ -161,8 +161,7 @@ static int walk_roots(char **root, size_t n, dirwalk_fn *fn, struct alias_set *a
 		if (last && reach_covers(last, root[i]))
 			continue;
 		last = root[i];
-		int fd AUTOCLOSE
-		= dirwalk_open(root[i]);
+		int fd AUTOCLOSE = dirwalk_open(root[i]);
 		if (fd < 0 || fstat(fd, &st) < 0 || dirwalk_init(&w, root[i], left) < 0)
 			continue;
 		r = fn(a, &w, fd, &st);

@@ -25,15 +25,13 @@ static int check_file(int fd)
 
 int audit_open(const char *state_dir, const char *run, const char *label, struct audit *ret)
 {
-	int dir AUTOCLOSE
-	= open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int dir AUTOCLOSE = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
 	/* Readable too: the last byte tells whether the last line was torn. */
-	int fd AUTOCLOSE
-	= openat(dir, "audit.jsonl",
-		 O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
-		 0600);
+	int fd AUTOCLOSE = openat(
+		dir, "audit.jsonl",
+		O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return -errno;
 	int error = check_file(fd);

@@ -63,5 +63,6 @@ bool breadth_is_wide(const char *path, size_t n, const char *home)
 
 bool breadth_is_volatile(const char *path)
 {
-	return breadth_is_below(path, "/proc") || breadth_is_below(path, "/dev/fd");
+	return breadth_is_below(path, "/proc") || breadth_is_below(path, "/dev/fd") ||
+	       breadth_is_below(path, "/dev/pts");
 }

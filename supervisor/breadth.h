@@ -1,5 +1,6 @@
 /*
- * breadth: directories too wide to be opened as a whole for one thing below them. Text alone, no I/O.
+ * breadth: directories too wide to be opened as a whole for one thing below them. Text alone, no
+ * I/O.
  */
 #pragma once
 
@@ -18,5 +19,5 @@ bool breadth_is_closed(const char *path, size_t n, const char *home);
  * /var/lib) or keep secrets in (~/.ssh, ~/.gnupg).
  */
 bool breadth_is_wide(const char *path, size_t n, const char *home);
-/* Names that mean something else the next time: /proc. */
+/* Names that mean something else the next time: /proc, /dev/fd, /dev/pts. */
 bool breadth_is_volatile(const char *path);

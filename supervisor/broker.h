@@ -1,11 +1,12 @@
 /*
  * broker: does a call in the tracee's place.
  *
- * It acts on descriptors that the decision was made about, never on a path: an existing object through
- * /proc/self/fd/N, a name through its parent's descriptor and one plain component, which must still
- * be the inode that was decided on. Acts run on worker threads with a umask and an identity of their
- * own (supervisor/identity.h), one structural act at a time; what blocks (a FIFO, a lease, FUSE) blocks only
- * its worker. The recipes per call, and the traps, are beside each row of the table in broker.c.
+ * It acts on descriptors that the decision was made about, never on a path: an existing object
+ * through /proc/self/fd/N, a name through its parent's descriptor and one plain component, which
+ * must still be the inode that was decided on. Acts run on worker threads with a umask and an
+ * identity of their own (supervisor/identity.h), one structural act at a time; what blocks (a FIFO,
+ * a lease, FUSE) blocks only its worker. The recipes per call, and the traps, are beside each row
+ * of the table in broker.c.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ struct broker;
 struct broker_done {
 	uint64_t id;
 	int64_t result; /* >= 0 or -errno; an open's success is 0 with fd set */
-	int fd;         /* owned by whoever receives it; -1 */
+	int fd;		/* owned by whoever receives it; -1 */
 	/*
 	 * The thing decided on is not there any more (somebody was faster): the call must be made
 	 * again by the tracee, so that it is resolved and decided anew.

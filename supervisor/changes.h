@@ -10,7 +10,7 @@
 
 struct change {
 	const char *verb; /* static: "made", "wrote", "removed", "moved" */
-	char *path;       /* owned */
+	char *path;	  /* owned */
 };
 
 struct changes {
@@ -20,7 +20,8 @@ struct changes {
 	uint64_t more; /* beyond CHANGES_MAX */
 };
 
-/* A resolved call that succeeded. Each (verb, path) once. Paths below skip_dir (may be NULL) don't count. */
+/* A resolved call that succeeded. Each (verb, path) once. Paths below skip_dir (may be NULL) don't
+ * count. */
 void changes_add(struct changes *c, const struct call *call, const char *skip_dir);
 /* Lines for the question: at most `lines`, then "and N more". Escaping is the painter's. */
 void changes_write(const struct changes *c, size_t lines, struct buf *out);

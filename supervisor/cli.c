@@ -118,7 +118,8 @@ static bool wrong(const char *option, const char *value, const char *expected)
 
 static bool take_duration(const char *option, const char *value, int64_t *ret)
 {
-	return cli_duration(value, ret) ? true : wrong(option, value, "a duration such as 10s or 5m");
+	return cli_duration(value, ret) ? true
+					: wrong(option, value, "a duration such as 10s or 5m");
 }
 
 /* A path on the command line is relative to the current directory, in a policy to the project. */
@@ -144,8 +145,7 @@ static bool add_path_rule(struct cli_options *o, enum effect effect, uint32_t ac
 		cli_complain(*path ? "the current directory can't be told" : "a path is empty");
 		return false;
 	}
-	struct rule rule = {
-		.effect = effect, .kind = RULE_TREE, .access = access, .path = abs};
+	struct rule rule = {.effect = effect, .kind = RULE_TREE, .access = access, .path = abs};
 	policy_format_rule(&line, &rule);
 	bool ok = cli_list_add(&o->rules, buf_str(&line));
 	buf_free(&line);
@@ -340,7 +340,8 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 {
 	const char *word = argv[*i], *value;
 	bool is_long = word[1] == '-';
-	int key = is_long ? find_long(word + 2, agent, &value) : find_short(word + 1, agent, &value);
+	int key =
+		is_long ? find_long(word + 2, agent, &value) : find_short(word + 1, agent, &value);
 	*ret_known = key >= 0;
 	if (key < 0)
 		return CLI_WRONG;

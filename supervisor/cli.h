@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CLI_EXIT_USAGE   2
-#define CLI_EXIT_DENIED  123
+#define CLI_EXIT_USAGE	 2
+#define CLI_EXIT_DENIED	 123
 #define CLI_EXIT_TIMEOUT 124
 #define CLI_EXIT_TROUBLE 125
 
@@ -55,7 +55,8 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 /* The help lines of the options, to stdout. */
 void cli_options_help(bool agent);
 /* Session options from the parsed ones; loans. */
-void cli_session_options(const struct cli_options *o, char *const *env, struct session_options *ret);
+void cli_session_options(const struct cli_options *o, char *const *env,
+			 struct session_options *ret);
 /* What the engine needs of them; loans. stdio and argv stay the caller's. */
 void cli_engine_command(const struct cli_options *o, struct engine_command *ret);
 

@@ -125,8 +125,7 @@ static int load_saved(struct cli *c, struct policy *p)
 
 static int load_presets(struct cli *c, struct policy *p)
 {
-	char *note AUTOFREE
-	= NULL;
+	char *note AUTOFREE = NULL;
 	int r = preset_add(p, "system", &c->vars, &c->error);
 	if (r == 0)
 		r = preset_add(p, "tmp", &c->vars, &c->error);

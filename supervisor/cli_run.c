@@ -3,6 +3,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
 #include "supervisor/report.h"
+#include "supervisor/session.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -20,9 +21,11 @@ static void help(void)
 	     "Run COMMAND behind a wall: what the policy does not allow is refused by the kernel,\n"
 	     "named exactly, asked about, and where granted done in place.\n");
 	cli_options_help(false);
-	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed and\n"
+	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed "
+	     "and\n"
 	     "nothing was run, 126 not executable, 127 not found.\n\n"
-	     "  warder run -- npm install            ask about what it touches outside the project\n"
+	     "  warder run -- npm install            ask about what it touches outside the "
+	     "project\n"
 	     "  warder run --on-denial report --report r.json -r ~/.gitconfig -- make -j4");
 }
 
@@ -32,7 +35,38 @@ struct inherited {
 	size_t len;
 };
 
-static bool inherited_find(struct inherited *in)
+/* Two descriptors of one pipe or socket. */
+static bool same_channel(int a, int b)
+{
+	struct stat x, y;
+	return a >= 0 && b >= 0 && !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino && (S_ISFIFO(x.st_mode) || S_ISSOCK(x.st_mode));
+}
+
+static bool is_channel(const struct cli_options *o, int fd)
+{
+	return same_channel(fd, o->answers) || same_channel(fd, o->events);
+}
+
+/*
+ * Who has an end of the answers' pipe has both (/proc/self/fd/N): the command would answer its own
+ * questions; on the events' it would put words into our mouth.
+ */
+static bool channels_are_apart(const struct cli_options *o)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		if (!is_channel(o, fd))
+			continue;
+		cli_complain(
+			"descriptor %d is the command's own as well: it could answer for you; give "
+			"--events and --answers pipes of their own",
+			fd);
+		return false;
+	}
+	return true;
+}
+
+static bool inherited_find(const struct cli_options *o, struct inherited *in)
 {
 	DIR *d = opendir("/proc/self/fd");
 	if (!d)
@@ -41,7 +75,8 @@ static bool inherited_find(struct inherited *in)
 	for (const struct dirent *e; ok && (e = readdir(d));) {
 		int fd = atoi(e->d_name);
 		int flags = fcntl(fd, F_GETFD);
-		if (fd < 3 || fd == dirfd(d) || flags < 0 || (flags & FD_CLOEXEC))
+		if (fd < 3 || fd == dirfd(d) || flags < 0 || (flags & FD_CLOEXEC) ||
+		    is_channel(o, fd))
 			continue;
 		int *longer = realloc(in->fd, (in->len + 1) * sizeof *longer);
 		ok = longer != NULL;
@@ -69,15 +104,38 @@ static void say_notes(const struct cli_options *o, struct session *s)
 		cli_complain("--yes: everything that is not on the sensitive list is allowed once");
 }
 
-/* The report's file is opened before anything runs, so that the command can't put another in its place. */
-static int open_report(const struct cli_options *o)
+/* Whatever the policy says, the command writes no report of its own, nor moves ours away. */
+static int protect_report(const char *file, int fd, struct session *s)
+{
+	struct stat st;
+	char *path AUTOFREE = realpath(file, NULL);
+	if (!fstat(fd, &st) && !S_ISREG(st.st_mode))
+		return 0;
+	if (!path)
+		return -errno;
+	struct rule rule = {.effect = EFFECT_FORBID,
+			    .kind = RULE_EXACT,
+			    .source = RULE_BUILTIN,
+			    .access = ACCESS_W,
+			    .path = path,
+			    .origin = (char *)"the report"};
+	return session_add_rule(s, &rule);
+}
+
+/* The report's file is opened before anything runs, so that the command can't put another in its
+ * place. */
+static int open_report(const struct cli_options *o, struct session *s)
 {
 	if (!o->report || !strcmp(o->report, "-"))
 		return -1;
 	int fd = open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
-	if (fd < 0)
-		cli_complain("--report: %s: %s", o->report, strerror(errno));
-	return fd;
+	int err = fd < 0 ? -errno : protect_report(o->report, fd, s);
+	if (!err)
+		return fd;
+	cli_complain("--report: %s: %s", o->report, strerror(-err));
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 static int write_all(int fd, const char *bytes, size_t n)
@@ -127,11 +185,13 @@ static void say_leftovers(const struct report *rep)
 	buf_free(&line);
 }
 
-static void say_end(const struct cli_options *o, struct session *s, const struct engine_outcome *out)
+static void say_end(const struct cli_options *o, struct session *s,
+		    const struct engine_outcome *out)
 {
 	struct buf lines = {0};
 	if (out->why.text[0])
-		cli_complain("%s%s%s", out->not_found || out->not_executable ? out->report.command[0] : "",
+		cli_complain("%s%s%s",
+			     out->not_found || out->not_executable ? out->report.command[0] : "",
 			     out->not_found || out->not_executable ? ": " : "", out->why.text);
 	if (o->quiet)
 		return;
@@ -163,7 +223,7 @@ static int run_command(const struct cli_options *o, char **argv, struct session 
 	extern char **environ;
 	struct engine_command c;
 	struct engine_outcome out;
-	int report_fd AUTOCLOSE = open_report(o);
+	int report_fd AUTOCLOSE = open_report(o, s);
 	if (o->report && strcmp(o->report, "-") != 0 && report_fd < 0)
 		return CLI_EXIT_TROUBLE;
 	cli_engine_command(o, &c);
@@ -235,11 +295,14 @@ int cli_run(int argc, char **argv)
 		status = 0;
 		break;
 	case CLI_WRONG:
-		status = CLI_EXIT_TROUBLE; /* nothing was run: never a status the command could have */
+		status = CLI_EXIT_TROUBLE; /* nothing was run: never a status the command could have
+					    */
 		break;
 	case CLI_PARSED:
 	default:
-		if (inherited_find(&in)) {
+		if (!channels_are_apart(&o)) {
+			status = CLI_EXIT_TROUBLE;
+		} else if (inherited_find(&o, &in)) {
 			status = run_in_session(&o, argv + i, &in);
 		} else {
 			cli_complain("/proc/self/fd can't be read: is /proc mounted?");

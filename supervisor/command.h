@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 struct command {
-	char *file;          /* owned: what execve gets */
-	bool not_found;      /* nothing of that name (status 127) */
+	char *file;	     /* owned: what execve gets */
+	bool not_found;	     /* nothing of that name (status 127) */
 	bool not_executable; /* it is there but can't be executed by us (126) */
 };
 
@@ -19,5 +19,6 @@ struct command {
  */
 int command_find(const char *argv0, char *const *env, const char *cwd, struct command *ret);
 void command_release(struct command *c);
-/* `allow rx FILE exact` for the file, its interpreters and its loader, where the policy has it not yet. */
+/* `allow rx FILE exact` for the file, its interpreters and its loader, where the policy has it not
+ * yet. */
 int command_allow(const char *file, const char *cwd, struct policy *p);

@@ -305,8 +305,7 @@ static int walk(struct compile *c, struct compile_stats *stats)
 	for (size_t i = 0; r == 0 && i < c->starts; i++) {
 		if (!c->start[i].access)
 			continue;
-		int fd AUTOCLOSE
-		= dirwalk_open(c->start[i].path);
+		int fd AUTOCLOSE = dirwalk_open(c->start[i].path);
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 			return fd;
 		if (fd < 0 || fstat(fd, &st) < 0)

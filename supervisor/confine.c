@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 /*
- * With these a root tree could load code into the kernel, read raw memory, look into the supervisor or
- * open files by handle. CAP_BPF and CAP_PERFMON (5.8) may be missing from old headers.
+ * With these a root tree could load code into the kernel, read raw memory, look into the
+ * supervisor, open files by handle, or make itself a node of the disk in the project and open that:
+ * Landlock knows paths, not devices. CAP_SYS_ADMIN stands in for CAP_BPF and CAP_PERFMON wherever
+ * those are asked for, mounts devices without naming them (fsopen) and takes terminals from other
+ * sessions. CAP_BPF and CAP_PERFMON (5.8) may be missing from old headers.
  */
 static const int dropped[] = {
-	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	    CAP_SYS_PTRACE,
-	CAP_SYS_BOOT,	     38 /* CAP_PERFMON */, 39 /* CAP_BPF */,
+	CAP_DAC_READ_SEARCH, CAP_SYS_MODULE, CAP_SYS_RAWIO,	   CAP_SYS_PTRACE,   CAP_SYS_BOOT,
+	CAP_SYS_ADMIN,	     CAP_MKNOD,	     38 /* CAP_PERFMON */, 39 /* CAP_BPF */,
 };
 
 static int drop_capabilities(void)
@@ -28,7 +31,8 @@ static int drop_capabilities(void)
 		uint32_t bit = 1u << (cap % 32);
 		struct __user_cap_data_struct *half = &data[cap / 32];
 		/* Root's exec takes its capabilities from the bounding set. EINVAL: the kernel has
-		 * no such one; EPERM: an ordinary user, whose exec gets none anyway (no_new_privs). */
+		 * no such one; EPERM: an ordinary user, whose exec gets none anyway (no_new_privs).
+		 */
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EINVAL && errno != EPERM)
 			return -errno;
 		half->effective &= ~bit;

@@ -26,7 +26,7 @@ struct denial {
 	char *path;	  /* owned; absolute and resolved */
 	char *given;	  /* owned; NULL where it is the same */
 	char *path2;	  /* owned; rename and link: the other path */
-	bool path2_open;    /* path2 is allowed already: it is told, nothing is asked for it */
+	bool path2_open;  /* path2 is allowed already: it is told, nothing is asked for it */
 	uint32_t access;  /* ACCESS_* needed */
 	const char *call; /* static: a sysent's name */
 	int error;	  /* positive errno the call got first */

@@ -15,8 +15,7 @@
 
 int dirwalk_open(const char *path)
 {
-	int fd AUTOCLOSE
-	= open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd AUTOCLOSE = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
 	while (fd >= 0) {
@@ -95,8 +94,7 @@ static bool is_process(int fd, const char *name)
 static int look_at(struct dirwalk *w, int dir, const char *name, bool only_directories,
 		   dirwalk_fn *fn, void *arg)
 {
-	int fd AUTOCLOSE
-	= openat(dir, name, PLAIN);
+	int fd AUTOCLOSE = openat(dir, name, PLAIN);
 	struct stat st;
 
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))

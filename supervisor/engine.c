@@ -79,9 +79,10 @@ static bool already_traced(void)
 static int check_kernel(struct run *r)
 {
 	if (already_traced())
-		return refuse_to_run(r, -EPERM,
-				     "this process is traced already (a debugger, strace or another "
-				     "warder): the command would not be supervised");
+		return refuse_to_run(
+			r, -EPERM,
+			"this process is traced already (a debugger, strace or another "
+			"warder): the command would not be supervised");
 	int err = llabi_detect(&r->abi);
 	if (err == -ENOSYS)
 		return refuse_to_run(r, err, "this kernel has no Landlock: nothing was run");
@@ -219,16 +220,15 @@ static void on_settled(void *self, const struct question *q, const struct answer
 
 static int open_questions(struct run *r)
 {
-	const struct ask_front caller = {.self = r,
-					 .asked = on_asked,
-					 .cancelled = on_cancelled,
-					 .settled = on_settled};
+	const struct ask_front caller = {
+		.self = r, .asked = on_asked, .cancelled = on_cancelled, .settled = on_settled};
 	const struct engine_command *c = r->command;
 	if (r->mode == ENGINE_REPORT && c->events < 0)
 		return 0;
 	int err = ask_new(r->loop, c->answer_timeout_ms, refusal_answered, r, &r->ask);
 	if (!err)
-		err = ask_add_front(r->ask, &caller); /* the first: before the terminal is painted */
+		err = ask_add_front(r->ask,
+				    &caller); /* the first: before the terminal is painted */
 	if (err)
 		return err;
 	if (c->events < 0 && c->answers < 0)
@@ -243,12 +243,28 @@ static int open_questions(struct run *r)
 
 /* ---- events ---- */
 
+/* What the report says of calls that no path grant is about; %u is how often. */
+static const struct notice {
+	const char *call; /* NULL: every call of the mount family */
+	const char *text;
+} notices[RUN_NOTICES] = {
+	[RUN_NOTICE_IO_URING] = {"io_uring_setup", "io_uring refused %u×"},
+	[RUN_NOTICE_PTRACE] = {"ptrace",
+			       "ptrace was asked for %u×: a debugger or tracer does not work "
+			       "inside warder"},
+	[RUN_NOTICE_MOUNT] = {NULL,
+			      "mounting was refused %u×: Landlock forbids it, and no path grant "
+			      "can help"},
+	[RUN_NOTICE_LIMITS] = {"prlimit64", "another process's limits were asked to change %u×"},
+};
+
 static void note_guard_call(struct run *r, const struct call *c)
 {
-	if (!strcmp(c->ent->name, "io_uring_setup"))
-		r->io_uring++;
-	else if (!strcmp(c->ent->name, "ptrace"))
-		r->ptraces++;
+	for (size_t i = 0; i < RUN_NOTICES; i++) {
+		bool is = notices[i].call ? !strcmp(c->ent->name, notices[i].call)
+					  : c->ent->group == SYS_GROUP_MOUNT;
+		r->noticed[i] += is;
+	}
 }
 
 static void spawn_failed(struct run *r, const struct tracer_event *ev)
@@ -380,21 +396,21 @@ static int spawn(struct run *r)
 	int err = tracer_new(&options, &r->tracer);
 	if (err)
 		return refuse_to_run(r, err, "the tracer: %s", strerror(-err));
-	struct tracer_spawn s = {.file = r->file,
-				 .argv = r->command->argv,
-				 .envp = r->env,
-				 .stdio = {r->command->stdio[0], r->command->stdio[1],
-					   r->command->stdio[2]},
-				 .ctty = -1,
-				 .new_session = !r->command->own_terminal,
-				 .keep_from = r->command->keep_from,
-				 .keep_to = r->command->keep_to,
-				 .keep_len = r->command->keep_len,
-				 .cwd = r->command->cwd,
-				 .sigmask = loop_original_mask(r->loop),
-				 .ignored = &r->ignored_before,
-				 .prepare = confine_prepare,
-				 .prepare_arg = &r->confine};
+	struct tracer_spawn s = {
+		.file = r->file,
+		.argv = r->command->argv,
+		.envp = r->env,
+		.stdio = {r->command->stdio[0], r->command->stdio[1], r->command->stdio[2]},
+		.ctty = -1,
+		.new_session = !r->command->own_terminal,
+		.keep_from = r->command->keep_from,
+		.keep_to = r->command->keep_to,
+		.keep_len = r->command->keep_len,
+		.cwd = r->command->cwd,
+		.sigmask = loop_original_mask(r->loop),
+		.ignored = &r->ignored_before,
+		.prepare = confine_prepare,
+		.prepare_arg = &r->confine};
 	if (r->pty)
 		pty_child_stdio(r->pty, s.stdio, &s.ctty);
 	err = tracer_spawn(r->tracer, &s, &r->main, &stage);
@@ -417,20 +433,39 @@ static void terminal_gone(void *arg)
 	refusal_give_up(arg);
 }
 
+/* The command's inner terminal is its own; who asks sits at the real one. */
+static int open_terminal(struct run *r)
+{
+	const struct pty_hooks hooks = {.arg = r, .hangup = terminal_gone};
+	int err = r->command->own_terminal ? pty_open(r->loop, &hooks, &r->pty) : 0;
+	if (!err && r->pty) {
+		int stdio[3], ctty;
+		pty_child_stdio(r->pty, stdio, &ctty);
+		const int slaves[TERMINALS_OWN] = {ctty, stdio[2]};
+		err = terminals_own(r->session->policy, slaves, &r->terminals);
+		r->session->policy_version++;
+	}
+	return err ? err : open_prompt(r);
+}
+
+static void close_terminal(struct run *r)
+{
+	pty_close(r->pty);
+	r->pty = NULL;
+	terminals_disown(r->session->policy, &r->terminals);
+	r->session->policy_version++;
+}
+
 static int supervise(struct run *r)
 {
 	r->main = 0;
 	r->main_ended = false;
 	r->rerun_useful = false;
-	int err = build_wall(r);
-	if (!err && r->command->own_terminal) {
-		const struct pty_hooks hooks = {.arg = r, .hangup = terminal_gone};
-		err = pty_open(r->loop, &hooks, &r->pty);
-		if (err)
-			refuse_to_run(r, err, "the terminal: %s", strerror(-err));
-	}
-	if (!err && (err = open_prompt(r)))
+	int err = open_terminal(r);
+	if (err)
 		refuse_to_run(r, err, "the terminal: %s", strerror(-err));
+	if (!err)
+		err = build_wall(r);
 	if (!err)
 		err = spawn(r);
 	if (!err) {
@@ -438,7 +473,8 @@ static int supervise(struct run *r)
 		pump(r);
 		err = loop_run(r->loop);
 	}
-	struct tracer_counts counts = r->tracer ? tracer_counts(r->tracer) : (struct tracer_counts){0};
+	struct tracer_counts counts =
+		r->tracer ? tracer_counts(r->tracer) : (struct tracer_counts){0};
 	r->out->report.engine.stops += counts.stops;
 	loop_remove(r->loop, r->door_watch);
 	close_prompt(r);
@@ -446,8 +482,7 @@ static int supervise(struct run *r)
 	r->tracer = NULL;
 	refusal_release(r);
 	lifecycle_release(r);
-	pty_close(r->pty);
-	r->pty = NULL;
+	close_terminal(r);
 	return err;
 }
 
@@ -537,6 +572,14 @@ static char **add_text(char **list, const char *fmt, ...)
 	return longer;
 }
 
+/* A notice's text with its count in place of %u. */
+static char **add_note(char **list, const char *text, unsigned count)
+{
+	const char *at = strstr(text, "%u");
+	BUG(!at);
+	return add_text(list, "%.*s%u%s", (int)(at - text), text, count, at + 2);
+}
+
 static void fill_engine(struct run *r)
 {
 	struct report *rep = &r->out->report;
@@ -547,17 +590,13 @@ static void fill_engine(struct run *r)
 	uint64_t missing = r->ruleset ? llruleset_unenforced(r->ruleset) : 0;
 	for (uint64_t bit = 1; bit && bit <= missing; bit <<= 1)
 		if (missing & bit)
-			rep->engine.degraded = add_text(rep->engine.degraded,
-							"%s is not enforced by this kernel",
-							llright_name(bit));
-	if (r->io_uring)
-		rep->engine.notes =
-			add_text(rep->engine.notes, "io_uring refused %u×", r->io_uring);
-	if (r->ptraces)
-		rep->engine.notes = add_text(rep->engine.notes,
-					     "ptrace was asked for %u×: a debugger or tracer does "
-					     "not work inside warder",
-					     r->ptraces);
+			rep->engine.degraded =
+				add_text(rep->engine.degraded, "%s is not enforced by this kernel",
+					 llright_name(bit));
+	for (size_t i = 0; i < RUN_NOTICES; i++)
+		if (r->noticed[i])
+			rep->engine.notes =
+				add_note(rep->engine.notes, notices[i].text, r->noticed[i]);
 }
 
 static int copy_sources(const struct session *s, struct report *rep)
@@ -573,6 +612,12 @@ static int copy_sources(const struct session *s, struct report *rep)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+static void error_event(struct jsonw *w, const void *arg)
+{
+	const struct engine_outcome *o = arg;
+	jsonw_kstr(w, "message", o->why.text);
 }
 
 static void exit_event(struct jsonw *w, const void *arg)
@@ -602,7 +647,7 @@ static int finish(struct run *r)
 	if (!err)
 		err = plan_suggest(&rep->denials, r->session->home, &rep->suggested);
 	if (r->protocol && o->error)
-		protocol_event(r->protocol, "error", NULL, NULL);
+		protocol_event(r->protocol, "error", error_event, o);
 	if (r->protocol)
 		protocol_event(r->protocol, "exit", exit_event, o);
 	return err;
@@ -610,7 +655,7 @@ static int finish(struct run *r)
 
 static void tear_down(struct run *r)
 {
-	static const int taken[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,	SIGQUIT,
+	static const int taken[] = {SIGCHLD,  SIGINT,  SIGTERM, SIGHUP,	 SIGQUIT,
 				    SIGWINCH, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
 	close_prompt(r);
 	protocol_free(r->protocol);
@@ -633,11 +678,7 @@ int engine_run(struct session *s, const struct engine_command *c, struct engine_
 {
 	struct command found = {0};
 	*ret = (struct engine_outcome){0};
-	struct run r = {.session = s,
-			.command = c,
-			.out = ret,
-			.loop = s->loop,
-			.cwd = c->cwd};
+	struct run r = {.session = s, .command = c, .out = ret, .loop = s->loop, .cwd = c->cwd};
 	if (!set_up(&r, &found))
 		run_until_done(&r);
 	int err = finish(&r);
@@ -649,7 +690,8 @@ int engine_run(struct session *s, const struct engine_command *c, struct engine_
 static bool stayed_refused(const struct report *rep)
 {
 	for (size_t i = 0; i < rep->denials.len; i++)
-		if (rep->denials.item[i].verdict == VERDICT_SANDBOX && !rep->denials.item[i].allowed)
+		if (rep->denials.item[i].verdict == VERDICT_SANDBOX &&
+		    !rep->denials.item[i].allowed)
 			return true;
 	return false;
 }

@@ -2,9 +2,9 @@
  * engine: the one file that ties it all: one command under supervision, from spawn to report.
  *
  * A session holds what outlives a run: the policy in effect, the answers given, the private
- * temporary directory, the audit. A run executes one command (again, where `retry` says so) and gives an
- * outcome. Everything happens on the calling thread, in the session's loop; the broker's workers are
- * its only other threads.
+ * temporary directory, the audit. A run executes one command (again, where `retry` says so) and
+ * gives an outcome. Everything happens on the calling thread, in the session's loop; the broker's
+ * workers are its only other threads.
  */
 #pragma once
 
@@ -21,13 +21,13 @@ enum engine_mode { ENGINE_MODE_AUTO, ENGINE_HOLD, ENGINE_RETRY, ENGINE_REPORT };
 enum engine_ask { ENGINE_ASK_AUTO, ENGINE_ASK_TTY, ENGINE_ASK_NONE };
 
 struct session_options {
-	char *const *env;          /* the environment to read XDG_*, HOME, CI, NO_COLOR from */
-	const char *project;       /* --project, or NULL */
+	char *const *env;	   /* the environment to read XDG_*, HOME, CI, NO_COLOR from */
+	const char *project;	   /* --project, or NULL */
 	char *const *policy_files; /* NULL-terminated; not NULL: instead of the saved policies */
-	char *const *presets;      /* NULL-terminated names to add */
+	char *const *presets;	   /* NULL-terminated names to add */
 	char *const *no_presets;   /* NULL-terminated names to drop */
 	bool no_default_presets;
-	char *const *rule_lines;   /* NULL-terminated policy lines, for this session */
+	char *const *rule_lines; /* NULL-terminated policy lines, for this session */
 	bool tmp_shared;
 	bool allow_degraded;
 	const char *label;
@@ -35,7 +35,8 @@ struct session_options {
 
 struct session;
 
-/* 0, or -errno with one sentence (a policy error is "FILE:LINE:COL: ..."); -EINVAL: a bad policy. */
+/* 0, or -errno with one sentence (a policy error is "FILE:LINE:COL: ..."); -EINVAL: a bad policy.
+ */
 int session_new(const struct session_options *o, struct session **ret,
 		struct policy_error *ret_error);
 void session_free(struct session *s);
@@ -43,7 +44,8 @@ struct loop *session_loop(struct session *s);
 const struct policy *session_policy(const struct session *s); /* rules and answers */
 const struct store *session_store(const struct session *s);
 const struct project *session_project(const struct session *s);
-/* Sentences the user should hear once at the start ("the project would be your home..."); NULL-terminated. */
+/* Sentences the user should hear once at the start ("the project would be your home...");
+ * NULL-terminated. */
 char *const *session_notes(const struct session *s);
 /* Add a rule for the rest of the session (as an answer "session" would). */
 int session_grant(struct session *s, const struct rule *rule);
@@ -62,39 +64,41 @@ struct engine_hooks {
 };
 
 struct engine_command {
-	char *const *argv;     /* argv[0] is looked up in PATH of `env` where it has no slash */
-	char *const *env;      /* the command's environment, before TMPDIR and scrubbing */
-	const char *cwd;       /* NULL: ours */
-	int stdio[3];          /* -1: ours */
+	char *const *argv; /* argv[0] is looked up in PATH of `env` where it has no slash */
+	char *const *env;  /* the command's environment, before TMPDIR and scrubbing */
+	const char *cwd;   /* NULL: ours */
+	int stdio[3];	   /* -1: ours */
 	const int *keep_from, *keep_to; /* further descriptors, see tracer_spawn */
 	size_t keep_len;
-	bool own_terminal;     /* make an inner terminal where there is a controlling one (`warder run`);
-	                        * false: the command has no terminal at all (the agent's tools) */
-	char *const *scrub;    /* NULL-terminated names to take out of env */
+	bool own_terminal;  /* make an inner terminal where there is a controlling one (`warder
+			     * run`);  false: the command has no terminal at all (the agent's tools)
+			     */
+	char *const *scrub; /* NULL-terminated names to take out of env */
 	bool scrub_secrets;
 	enum engine_mode mode;
 	enum engine_ask ask;
 	bool yes;
-	int events, answers;   /* -1: none */
+	int events, answers; /* -1: none */
 	int64_t answer_timeout_ms;
 	int64_t timeout_ms;    /* 0: none; --timeout */
 	int64_t kill_after_ms; /* 0: 2 s after TERM */
 	int timeout_signal;    /* 0: SIGTERM */
 	bool leftovers_wait;
-	bool permissive;       /* no wall */
+	bool permissive; /* no wall */
 	bool color;
-	volatile sig_atomic_t *cancel; /* set by the caller's signal handler: end the tree; may be NULL */
+	volatile sig_atomic_t
+		*cancel; /* set by the caller's signal handler: end the tree; may be NULL */
 	struct engine_hooks hooks;
 };
 
 /* How the run went, beside the report. */
 struct engine_outcome {
-	struct report report;  /* release with report_release() */
+	struct report report; /* release with report_release() */
 	bool timed_out;
-	bool ran;              /* false: nothing was run; `error` says why */
-	int error;             /* -errno */
+	bool ran;		 /* false: nothing was run; `error` says why */
+	int error;		 /* -errno */
 	struct policy_error why; /* one sentence */
-	bool not_found;        /* the command was not found (127) or could not be executed (126) */
+	bool not_found; /* the command was not found (127) or could not be executed (126) */
 	bool not_executable;
 };
 

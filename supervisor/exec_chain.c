@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define PROGRAM_HEADERS_MAX 64
-#define HEAD_MAX            4096
+#define HEAD_MAX	    4096
 
 static int script_interpreter(const char *head, char *ret, size_t cap)
 {
@@ -36,13 +36,11 @@ static bool program_header(int fd, const char *head, unsigned i, Elf64_Phdr *ret
 	}
 	const Elf32_Ehdr *e = (const void *)head;
 	Elf32_Phdr narrow;
-	if (i >= e->e_phnum ||
-	    pread(fd, &narrow, sizeof narrow, (off_t)(e->e_phoff + i * sizeof narrow)) !=
-		    sizeof narrow)
+	if (i >= e->e_phnum || pread(fd, &narrow, sizeof narrow,
+				     (off_t)(e->e_phoff + i * sizeof narrow)) != sizeof narrow)
 		return false;
-	*ret = (Elf64_Phdr){.p_type = narrow.p_type,
-			    .p_offset = narrow.p_offset,
-			    .p_filesz = narrow.p_filesz};
+	*ret = (Elf64_Phdr){
+		.p_type = narrow.p_type, .p_offset = narrow.p_offset, .p_filesz = narrow.p_filesz};
 	return true;
 }
 

@@ -155,8 +155,7 @@ static int read_all(int fd, struct buf *out)
 
 int gitconfig_read(const char *file, gitconfig_fn *fn, void *arg)
 {
-	int fd AUTOCLOSE
-	= open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	struct stat st;

@@ -3,8 +3,9 @@
  *
  * A tracee may have become somebody else than the supervisor (a root supervisor's tree that called
  * setuid). Acting with our own rights for it would make us its deputy, so every act and every
- * permission check is done as the tracee. Ids and capabilities belong to a thread on Linux (credentials(7),
- * the C library's wrappers change all threads: raw calls are used here), so other threads notice nothing.
+ * permission check is done as the tracee. Ids and capabilities belong to a thread on Linux
+ * (credentials(7), the C library's wrappers change all threads: raw calls are used here), so other
+ * threads notice nothing.
  */
 #pragma once
 

@@ -215,13 +215,16 @@ static void on_continue(void *arg, const struct signalfd_siginfo *info)
 		kill(r->pty ? -r->main : r->main, SIGCONT);
 }
 
-/* The command stopped; so do we, as the shell expects of its job. */
+/*
+ * The command stopped; so do we, as the shell expects of its job. Without a terminal there is no
+ * shell that would wake us: the time limit goes on, and a command that stops itself does not
+ * outlive it.
+ */
 void lifecycle_stopped(struct run *r, const struct tracer_event *ev)
 {
-	if (ev->pid != r->main || !r->command->own_terminal)
+	if (ev->pid != r->main || !r->command->own_terminal || !r->pty)
 		return;
-	if (r->pty)
-		pty_suspend(r->pty);
+	pty_suspend(r->pty);
 	stop_limit(r);
 	kill(getpid(), SIGSTOP);
 	/* Continued: SIGCONT arrives by the loop as well, where the tree is continued. */

@@ -43,7 +43,8 @@ void loop_remove(struct loop *l, uint64_t id);
  * for.
  */
 int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg);
-/* Give one back before loop_free: unblocked again where it was open, so a pending one is delivered. */
+/* Give one back before loop_free: unblocked again where it was open, so a pending one is delivered.
+ */
 void loop_give_signal(struct loop *l, int signo);
 /* The signal mask from before the first loop_take_signal: what a child must get back. */
 const sigset_t *loop_original_mask(const struct loop *l);

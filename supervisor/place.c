@@ -20,8 +20,7 @@ int place_of(int fd, struct place *ret)
 int place_climb(int *fd, struct place *place)
 {
 	struct place above;
-	int up AUTOCLOSE
-	= openat(*fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int up AUTOCLOSE = openat(*fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (up < 0)
 		return -errno;

@@ -220,8 +220,7 @@ static char *holder_of(const struct denial *d)
 
 static int add_parents(struct planner *p, bool both)
 {
-	char *dir AUTOFREE
-	= holder_of(p->d);
+	char *dir AUTOFREE = holder_of(p->d);
 	uint32_t needed = p->d->access, whole = whole_letters(needed);
 	int error = dir ? 0 : -ENOMEM;
 	while (!error && *dir && !breadth_is_closed(dir, strlen(dir), p->home)) {

@@ -1,19 +1,20 @@
 /*
  * policy: one set of rules, wherever they came from; and the decision.
  *
- * Deciding is pure: no I/O, no clock. Paths are absolute, already resolved through symlinks, without
+ * Deciding is pure: no I/O, no clock. Paths are absolute, already resolved through symlinks,
+ * without
  * "." or ".." or double slashes; bytes, not text.
  *
  * The order of sources does not matter. Each access is decided by itself: `forbid` first; then the
  * rule that matches deepest: a rule's depth is the number of components of the decided path that
  * it covers (a tree on /a/b covers two of /a/b/c/d; exact covers all of them; a glob covers as
- * many as its pattern matched). At the same depth exact beats tree beats glob, then deny beats ask beats
- * allow. So "deny r **\/.env" holds inside `allow rw .`, and `allow r sub/.env` takes one back.
- * What no rule names is ask. A glob opens nothing inside a literal tree that closes it, unless its fixed
- * part reaches into that tree: `allow r **\/x.c` is no word about `deny r secret`.
+ * many as its pattern matched). At the same depth exact beats tree beats glob, then deny beats ask
+ * beats allow. So "deny r **\/.env" holds inside `allow rw .`, and `allow r sub/.env` takes one
+ * back. What no rule names is ask. A glob opens nothing inside a literal tree that closes it,
+ * unless its fixed part reaches into that tree: `allow r **\/x.c` is no word about `deny r secret`.
  *
- * Ask means "unless it was answered": at the same depth and kind an allow that answers an ask beats it
- * (a session's answer beats any ask; a rule of the user's beats a preset's ask). Otherwise no
+ * Ask means "unless it was answered": at the same depth and kind an allow that answers an ask beats
+ * it (a session's answer beats any ask; a rule of the user's beats a preset's ask). Otherwise no
  * answer for the very directory of an ask rule could ever be remembered.
  */
 #pragma once
@@ -48,12 +49,12 @@ struct rule {
 	enum effect effect;
 	enum rule_kind kind;
 	enum rule_source source;
-	uint32_t access;   /* ACCESS_* bits */
-	char *path;        /* owned; absolute and resolved; globs: see supervisor/glob.h (\\ escapes) */
-	char *given;       /* owned; as written, where that differs (a symlink, ~), else NULL */
-	char *origin;      /* owned; file name, "preset system", "command line"; never NULL */
-	unsigned line;     /* in origin; 0: none */
-	bool sensitive;    /* marks a sensitive path for these accesses and decides nothing */
+	uint32_t access; /* ACCESS_* bits */
+	char *path;    /* owned; absolute and resolved; globs: see supervisor/glob.h (\\ escapes) */
+	char *given;   /* owned; as written, where that differs (a symlink, ~), else NULL */
+	char *origin;  /* owned; file name, "preset system", "command line"; never NULL */
+	unsigned line; /* in origin; 0: none */
+	bool sensitive; /* marks a sensitive path for these accesses and decides nothing */
 };
 
 struct policy;
@@ -99,12 +100,14 @@ struct decision policy_decide_all(const struct policy *p, const char *path, uint
 bool policy_uniform(const struct policy *p, const char *dir, uint32_t bit);
 /* Could any rule with an effect other than allow for `bit` match something strictly below dir? */
 bool policy_exception_below(const struct policy *p, const char *dir, uint32_t bit);
-/* On the sensitive list (presets' `sensitive` lines): never answered by --yes, shown in questions. */
+/* On the sensitive list (presets' `sensitive` lines): never answered by --yes, shown in questions.
+ */
 bool policy_sensitive(const struct policy *p, const char *path);
 /* The same for some accesses only: reading ~/.bashrc is harmless where writing it is not. */
 bool policy_sensitive_for(const struct policy *p, const char *path, uint32_t mask);
 
-/* A path as a policy line has it: quoted and escaped where needed, any bytes; glob: wildcards stay. */
+/* A path as a policy line has it: quoted and escaped where needed, any bytes; glob: wildcards stay.
+ */
 void policy_format_path(struct buf *out, const char *path, bool glob);
 /* "allow", "ask", "deny", "forbid". */
 const char *effect_name(enum effect e);

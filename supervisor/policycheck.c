@@ -76,8 +76,7 @@ static void check_applies(struct check *c, const struct rule *r)
 static void check_exists(struct check *c, const struct rule *r)
 {
 	struct stat st;
-	char *dir AUTOFREE
-	= strdup(r->path);
+	char *dir AUTOFREE = strdup(r->path);
 	if (!dir)
 		return;
 	size_t n = is_glob(r) ? glob_first_wild(dir, strlen(dir)) : strlen(dir);
@@ -118,8 +117,7 @@ static char *as_written(const struct check *c, const struct rule *r)
 
 static void check_symlink(struct check *c, const struct rule *r)
 {
-	char *written AUTOFREE
-	= is_glob(r) ? NULL : as_written(c, r);
+	char *written AUTOFREE = is_glob(r) ? NULL : as_written(c, r);
 	if (!written || !written[0] || strcmp(written, r->path) == 0)
 		return;
 	begin(c, r);
@@ -145,8 +143,7 @@ static void check_carried(struct check *c, const struct rule *r)
 {
 	if (r->effect == EFFECT_ALLOW || (is_glob(r) && (r->access & ACCESS_DELETE)))
 		return;
-	char *path AUTOFREE
-	= strdup(r->path);
+	char *path AUTOFREE = strdup(r->path);
 	if (!path)
 		return;
 	if (is_glob(r)) {

@@ -252,8 +252,7 @@ static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_
 	size_t wild = glob_first_wild(text, n);
 	struct buf literal = {0}, out = {0};
 	add_unescaped(&literal, text, wild);
-	char *real AUTOFREE
-	= NULL;
+	char *real AUTOFREE = NULL;
 	int r = buf_error(&literal);
 	if (r == 0)
 		r = canonical_fault(rd, col, policyfile_canonical(buf_str(&literal), &real));
@@ -314,10 +313,8 @@ static int add_rule(struct reader *rd, const struct policyscan_line *l)
 	int r = resolve_word(rd, w, l->exact, &rule);
 	if (r != 0)
 		return r == LEFT_OUT ? 0 : r;
-	char *path AUTOFREE
-	= rule.path;
-	char *raw AUTOFREE
-	= strndup(w->raw, w->raw_len);
+	char *path AUTOFREE = rule.path;
+	char *raw AUTOFREE = strndup(w->raw, w->raw_len);
 	if (!raw)
 		return -ENOMEM;
 	rule.given = strcmp(raw, path) != 0 ? raw : NULL;
@@ -460,8 +457,7 @@ int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 	/* Our own file: O_NONBLOCK, a FIFO in its place must not hold us. One that the user names
 	 * may be a pipe, as in --policy <(...), and is waited for. */
 	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (nofollow ? O_NOFOLLOW | O_NONBLOCK : 0);
-	int fd AUTOCLOSE
-	= open(file, flags);
+	int fd AUTOCLOSE = open(file, flags);
 	if (fd < 0 && errno == ELOOP && nofollow)
 		return file_fault(ret_error, file, "expected a file, not a symlink"), -ELOOP;
 	if (fd < 0)

@@ -6,10 +6,10 @@
  *
  * In presets only: `sensitive [ACCESS] PATH` marks a path or glob as sensitive.
  * No access means all of them. Paths may start with ~/, $VAR or ${VAR} (from `struct policy_vars`,
- * never the process's environment; inside "..." too), a bare relative path or "." is relative to the
- * project; "..." and \ quote; * ? and ** make a glob (supervisor/glob.h).
- * A preset's rule whose variable is not set, or that needs a project where there is none, is
- * left out; in any other text that is an error.
+ * never the process's environment; inside "..." too), a bare relative path or "." is relative to
+ * the project; "..." and \ quote; * ? and ** make a glob (supervisor/glob.h). A preset's rule whose
+ * variable is not set, or that needs a project where there is none, is left out; in any other text
+ * that is an error.
  */
 #pragma once
 
@@ -48,14 +48,15 @@ int policyfile_parse_line(struct policy *p, const char *line, enum rule_source s
 /* Only the syntax, without variables and files. 0, -EINVAL with *ret_error, -ENOMEM. */
 int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error);
 /*
- * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular file
- * and no symlink; else it may be a pipe, and reading may block. The caller frees *ret always.
+ * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular
+ * file and no symlink; else it may be a pipe, and reading may block. The caller frees *ret always.
  * 0 or -errno with *ret_error.
  */
 int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 		    struct policy_error *ret_error);
 /*
  * realpath of the longest existing prefix + the rest; a dangling symlink leads to where it points.
- * Owned string in *ret; 0 or -errno; -EOPNOTSUPP for /proc/self, which is another thing to everybody.
+ * Owned string in *ret; 0 or -errno; -EOPNOTSUPP for /proc/self, which is another thing to
+ * everybody.
  */
 int policyfile_canonical(const char *absolute, char **ret);

@@ -48,8 +48,7 @@ int preset_add(struct policy *p, const char *name, const struct policy_vars *var
 static int add_rule(struct policy *p, enum effect effect, uint32_t access, const char *path,
 		    bool sensitive)
 {
-	char *real AUTOFREE
-	= NULL;
+	char *real AUTOFREE = NULL;
 	int r = policyfile_canonical(path, &real);
 	if (r == -ENOMEM)
 		return r;
@@ -168,8 +167,7 @@ static int protect_git(struct policy *p, const char *dir, const char *tree, cons
 static int protect_each(struct policy *p, const struct project *project, const char *dir,
 			const char *home)
 {
-	char *tree AUTOFREE
-	= work_tree(dir);
+	char *tree AUTOFREE = work_tree(dir);
 	if (!tree)
 		return -ENOMEM;
 	int r = protect_git(p, dir, tree, home);

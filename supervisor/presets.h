@@ -19,10 +19,10 @@ const struct preset_text *preset_find(const char *name);
 int preset_add(struct policy *p, const char *name, const struct policy_vars *vars,
 	       struct policy_error *ret_error);
 /*
- * The project preset: `allow rwx .`, the git directory of a worktree or submodule that lies outside of it,
- * and for each git directory that exists now: hooks, config and what the config names as hooks or
- * includes, `ask w` and sensitive. Opens nothing where the project is too wide. *ret_note: an
- * owned sentence for the user, or NULL. 0 or -errno with *ret_error.
+ * The project preset: `allow rwx .`, the git directory of a worktree or submodule that lies outside
+ * of it, and for each git directory that exists now: hooks, config and what the config names as
+ * hooks or includes, `ask w` and sensitive. Opens nothing where the project is too wide. *ret_note:
+ * an owned sentence for the user, or NULL. 0 or -errno with *ret_error.
  */
 int preset_add_project(struct policy *p, const struct project *project,
 		       const struct policy_vars *vars, char **ret_note,

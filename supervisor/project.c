@@ -39,8 +39,7 @@ static char *join(const char *dir, const char *name)
 /* realpath of name as seen from dir; NULL where there is none. */
 static char *real_from(const char *dir, const char *name)
 {
-	char *path AUTOFREE
-	= join(dir, name);
+	char *path AUTOFREE = join(dir, name);
 	return path ? realpath(path, NULL) : NULL;
 }
 
@@ -58,12 +57,10 @@ static const char *basename_of(const char *path)
 /* First line of a small regular file, without the newline; NULL where there is none. */
 static char *first_line(const char *dir, const char *name)
 {
-	char *path AUTOFREE
-	= join(dir, name);
+	char *path AUTOFREE = join(dir, name);
 	if (!path)
 		return NULL;
-	int fd AUTOCLOSE
-	= open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return NULL;
@@ -78,8 +75,7 @@ static char *first_line(const char *dir, const char *name)
 
 static bool has(const char *dir, const char *name, mode_t type)
 {
-	char *path AUTOFREE
-	= join(dir, name);
+	char *path AUTOFREE = join(dir, name);
 	struct stat st;
 	if (!path || stat(path, &st) < 0)
 		return false;
@@ -97,14 +93,12 @@ static bool is_git_dir(const char *dir)
  */
 static bool holds_git(const char *dir, uid_t owner)
 {
-	char *git AUTOFREE
-	= join(dir, ".git");
+	char *git AUTOFREE = join(dir, ".git");
 	struct stat st;
 	if (!git || lstat(git, &st) < 0 || (st.st_uid != owner && st.st_uid != geteuid()))
 		return false;
 	if (S_ISREG(st.st_mode)) {
-		char *line AUTOFREE
-		= first_line(dir, ".git");
+		char *line AUTOFREE = first_line(dir, ".git");
 		return line && strncmp(line, "gitdir: ", 8) == 0;
 	}
 	return is_git_dir(git);
@@ -132,27 +126,21 @@ static char *find_top(const char *start)
 /* Does the repository's own record of this worktree name our .git file? */
 static bool points_back(const char *git, const char *dir)
 {
-	char *line AUTOFREE
-	= first_line(git, "gitdir");
+	char *line AUTOFREE = first_line(git, "gitdir");
 	if (!line || !strrchr(line, '/') || strcmp(basename_of(line), ".git") != 0)
 		return false;
 	*strrchr(line, '/') = '\0';
-	char *back AUTOFREE
-	= real_from(git, line[0] ? line : "/");
+	char *back AUTOFREE = real_from(git, line[0] ? line : "/");
 	return back && strcmp(back, dir) == 0;
 }
 
 /* git is .../worktrees/NAME of a repository that knows dir: its common directory, else NULL. */
 static char *worktree_common(const char *git, const char *dir)
 {
-	char *line AUTOFREE
-	= first_line(git, "commondir");
-	char *common AUTOFREE
-	= line ? real_from(git, line) : NULL;
-	char *above AUTOFREE
-	= dirname_of(git);
-	char *worktrees AUTOFREE
-	= common ? join(common, "worktrees") : NULL;
+	char *line AUTOFREE = first_line(git, "commondir");
+	char *common AUTOFREE = line ? real_from(git, line) : NULL;
+	char *above AUTOFREE = dirname_of(git);
+	char *worktrees AUTOFREE = common ? join(common, "worktrees") : NULL;
 	if (!worktrees || !above || strcmp(worktrees, above) != 0)
 		return NULL;
 	if (!is_git_dir(common) || !points_back(git, dir))
@@ -178,14 +166,11 @@ static bool is_submodule(const char *git, const char *dir)
 	size_t above = modules ? (size_t)(modules - git) : 0;
 	if (!modules || strncmp(git, dir, above) != 0 || dir[above] != '/' || !is_git_dir(git))
 		return false;
-	char *config AUTOFREE
-	= join(git, "config");
-	char *value AUTOFREE
-	= NULL;
+	char *config AUTOFREE = join(git, "config");
+	char *value AUTOFREE = NULL;
 	if (!config || gitconfig_read(config, take_worktree, &value) < 0 || !value)
 		return false;
-	char *back AUTOFREE
-	= real_from(git, value);
+	char *back AUTOFREE = real_from(git, value);
 	return back && strcmp(back, dir) == 0;
 }
 
@@ -195,8 +180,7 @@ static bool is_submodule(const char *git, const char *dir)
  */
 static int identify(struct project *p, char **ret_identity)
 {
-	char *dot AUTOFREE
-	= join(p->dir, ".git");
+	char *dot AUTOFREE = join(p->dir, ".git");
 	struct stat st = {0};
 	*ret_identity = NULL;
 	if (!dot)
@@ -204,13 +188,10 @@ static int identify(struct project *p, char **ret_identity)
 	if (lstat(dot, &st) == 0 && S_ISDIR(st.st_mode) && is_git_dir(dot)) {
 		p->git_dir = TAKE_PTR(dot);
 	} else if (S_ISREG(st.st_mode)) {
-		char *line AUTOFREE
-		= first_line(p->dir, ".git");
+		char *line AUTOFREE = first_line(p->dir, ".git");
 		bool link = line && strncmp(line, "gitdir: ", 8) == 0;
-		char *git AUTOFREE
-		= link ? real_from(p->dir, line + 8) : NULL;
-		char *common AUTOFREE
-		= git ? worktree_common(git, p->dir) : NULL;
+		char *git AUTOFREE = link ? real_from(p->dir, line + 8) : NULL;
+		char *common AUTOFREE = git ? worktree_common(git, p->dir) : NULL;
 		if (common) {
 			bool plain = strcmp(basename_of(common), ".git") == 0;
 			*ret_identity = plain ? dirname_of(common) : strdup(common);
@@ -255,8 +236,7 @@ static bool is_owners_home(const char *dir)
 	if (stat(dir, &st) < 0)
 		return false;
 	getpwuid_r(st.st_uid, &entry, block, sizeof(block), &found);
-	char *home AUTOFREE
-	= found ? realpath(found->pw_dir, NULL) : NULL;
+	char *home AUTOFREE = found ? realpath(found->pw_dir, NULL) : NULL;
 	return home && strcmp(home, dir) == 0;
 }
 
@@ -265,8 +245,7 @@ static bool is_too_wide(const char *dir, const char *const *homes)
 	if (!dir[1] || strcmp(dir, "/home") == 0 || is_owners_home(dir))
 		return true;
 	for (; homes && *homes; homes++) {
-		char *real AUTOFREE
-		= realpath(*homes, NULL);
+		char *real AUTOFREE = realpath(*homes, NULL);
 		if (is_at_or_above(dir, real ? real : *homes))
 			return true;
 	}
@@ -275,9 +254,8 @@ static bool is_too_wide(const char *dir, const char *const *homes)
 
 static int find_dir(const char *cwd, const char *forced, char **ret)
 {
-	char *start AUTOFREE
-	= forced && forced[0] != '/' ? real_from(cwd, forced)
-				     : realpath(forced ? forced : cwd, NULL);
+	char *start AUTOFREE = forced && forced[0] != '/' ? real_from(cwd, forced)
+							  : realpath(forced ? forced : cwd, NULL);
 	if (!start)
 		return errno ? -errno : -ENOENT;
 	struct stat st;
@@ -292,8 +270,7 @@ static int find_dir(const char *cwd, const char *forced, char **ret)
 int project_find(const char *cwd, const char *forced, const char *const *homes, struct project *ret)
 {
 	struct project p = {0};
-	char *identity AUTOFREE
-	= NULL;
+	char *identity AUTOFREE = NULL;
 	int r = find_dir(cwd, forced, &p.dir);
 	if (r == 0)
 		r = identify(&p, &identity);

@@ -7,6 +7,7 @@
 #include "supervisor/breadth.h"
 #include "supervisor/presets.h"
 #include "supervisor/redact.h"
+#include "supervisor/terminals.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -274,6 +275,10 @@ static struct ruling rule_on(struct run *r, const struct waiter *w)
 		}
 		struct decision d =
 			decide_path(r, w->pid, need->at->real, need->access, &out.asked[i]);
+		if (d.effect == EFFECT_ASK && terminals_is_the_trees(r->tracer, need->at)) {
+			d.effect = EFFECT_ALLOW;
+			out.asked[i] = 0;
+		}
 		if (i == 0 || harder(d.effect, out.effect)) {
 			out.effect = d.effect;
 			out.rule = d.rule;

@@ -13,6 +13,7 @@
 #include "supervisor/protocol.h"
 #include "supervisor/pty.h"
 #include "supervisor/session.h"
+#include "supervisor/terminals.h"
 #include "supervisor/verdict.h"
 #include "tracer/tracer.h"
 
@@ -28,9 +29,9 @@ struct waiter {
 	struct identity as;
 	struct verdict_result verdict;
 	uint64_t question; /* asking */
-	uint64_t act;      /* acting */
+	uint64_t act;	   /* acting */
 	int64_t since_ms;  /* held since, monotonic */
-	bool again;        /* to be decided anew (settle_after) */
+	bool again;	   /* to be decided anew (settle_after) */
 };
 
 /* An answer "once": this process, this path, these accesses, until it execs or ends. */
@@ -39,6 +40,15 @@ struct once {
 	pid_t pid;
 	uint32_t access;
 	char *path; /* owned */
+};
+
+/* Guard calls that the report speaks of. */
+enum run_notice {
+	RUN_NOTICE_IO_URING,
+	RUN_NOTICE_PTRACE,
+	RUN_NOTICE_MOUNT,
+	RUN_NOTICE_LIMITS,
+	RUN_NOTICES
 };
 
 enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
@@ -50,7 +60,7 @@ struct run {
 	struct loop *loop;
 	enum engine_mode mode;
 	const char *file; /* the program */
-	char **env;       /* owned */
+	char **env;	  /* owned */
 	const char *cwd;
 	struct identity self;
 
@@ -65,6 +75,7 @@ struct run {
 	struct broker *broker;
 	uint64_t broker_watch;
 	struct pty *pty;
+	struct terminals terminals;
 	struct ask *ask; /* NULL: nobody to ask */
 	struct prompt *prompt;
 	struct protocol *protocol;
@@ -92,7 +103,7 @@ struct run {
 	bool run_again;
 	bool rerun_useful; /* a grant was given that could not be done in place */
 	uint64_t brokered;
-	unsigned io_uring, ptraces;
+	unsigned noticed[RUN_NOTICES];
 	off_t stdin_at; /* a regular file's offset at the start, -1 */
 };
 

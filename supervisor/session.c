@@ -3,6 +3,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
 #include "supervisor/presets.h"
+#include "supervisor/terminals.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -47,8 +48,7 @@ static int add_note(struct session *s, char *note)
 static int add_source(struct session *s, const char *source, const char *path, const void *text,
 		      size_t n)
 {
-	struct report_source *list =
-		realloc(s->sources, (s->sources_len + 1) * sizeof *s->sources);
+	struct report_source *list = realloc(s->sources, (s->sources_len + 1) * sizeof *s->sources);
 	char *copy = strdup(path);
 	if (list)
 		s->sources = list;
@@ -81,10 +81,8 @@ static int read_file(const char *file, struct buf *out)
 
 static struct policy_vars vars_of(const struct session *s, char *const *env)
 {
-	return (struct policy_vars){.home = s->home,
-				    .project = s->project.dir,
-				    .tmpdir = s->tmpdir,
-				    .env = env};
+	return (struct policy_vars){
+		.home = s->home, .project = s->project.dir, .tmpdir = s->tmpdir, .env = env};
 }
 
 /* must: a file that the user named has to exist. */
@@ -163,6 +161,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 {
 	struct policy_vars vars = vars_of(s, o->env);
 	int err = store_protect(&s->store, s->policy);
+	if (!err)
+		err = terminals_forbid_ours(s->policy);
 	if (!err)
 		err = add_presets(s, o, &vars, e);
 	if (!err && !o->policy_files)

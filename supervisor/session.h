@@ -19,7 +19,7 @@ struct session {
 	char run[33]; /* hex id of the session's runs */
 	struct audit audit;
 	bool audit_failed; /* said once */
-	bool saving;       /* "always" and "never" are offered */
+	bool saving;	   /* "always" and "never" are offered */
 	bool allow_degraded;
 	const char *label;
 	char **notes; /* owned, NULL-terminated */

@@ -64,8 +64,7 @@ static char *find_home(char *const *env)
 /* Every directory of the path that is not there yet, 0700. */
 static int make_path(const char *path)
 {
-	char *copy AUTOFREE
-	= strdup(path);
+	char *copy AUTOFREE = strdup(path);
 	if (!copy)
 		return -ENOMEM;
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -79,8 +78,7 @@ static int make_path(const char *path)
 /* Ours, a directory, and closed to everybody else. */
 static int check_dir(const char *dir, struct policy_error *error)
 {
-	int fd AUTOCLOSE
-	= open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd AUTOCLOSE = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	if (fd < 0 && (errno == ENOENT || errno == EACCES))
 		return 0; /* it could not be made: there are no files of ours then */
@@ -115,15 +113,12 @@ static int find_base(const struct store *s, char *const *env, const char *variab
 static int open_dir(const struct store *s, char *const *env, const char *variable,
 		    const char *below, char **ret, struct policy_error *error)
 {
-	char *base AUTOFREE
-	= NULL;
+	char *base AUTOFREE = NULL;
 	int r = find_base(s, env, variable, below, &base, error);
 	if (r < 0)
 		return r;
-	char *dir AUTOFREE
-	= join(base, "warder");
-	char *real AUTOFREE
-	= NULL;
+	char *dir AUTOFREE = join(base, "warder");
+	char *real AUTOFREE = NULL;
 	r = dir ? policyfile_canonical(dir, &real) : -ENOMEM;
 	if (r < 0)
 		return fault(error, r, base, strerror(-r));

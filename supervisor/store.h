@@ -8,7 +8,7 @@
 #include "supervisor/project.h"
 
 struct store {
-	char *home;       /* owned, from the password database (HOME only where it belongs to us) */
+	char *home;	  /* owned, from the password database (HOME only where it belongs to us) */
 	char *config_dir; /* owned, absolute, resolved; exists after store_open where possible */
 	char *state_dir;
 };
@@ -24,16 +24,16 @@ char *store_user_policy(const struct store *s);
 char *store_project_policy(const struct store *s, const struct project *p);
 /*
  * Append one rule line with its comment (escaped here; may be NULL), atomically under a lock:
- * written to a temporary file in the same directory, fsynced, renamed. A line that says the same already
- * is left as it is. An unreadable or syntactically broken file is left as it is (-EINVAL with the
- * error). Symlinks are not followed. Blocks while another process holds the lock.
+ * written to a temporary file in the same directory, fsynced, renamed. A line that says the same
+ * already is left as it is. An unreadable or syntactically broken file is left as it is (-EINVAL
+ * with the error). Symlinks are not followed. Blocks while another process holds the lock.
  */
 int store_append_rule(const char *file, const struct rule *rule, const char *comment,
 		      struct policy_error *ret_error);
 /*
  * The same, and what the file's rules for the same path and kind say otherwise about these accesses
- * is taken out of it, so that the new rule counts. `vars` as for reading the file. *ret_changed (may
- * be NULL): lines removed or narrowed.
+ * is taken out of it, so that the new rule counts. `vars` as for reading the file. *ret_changed
+ * (may be NULL): lines removed or narrowed.
  */
 int store_put_rule(const char *file, const struct rule *rule, const char *comment,
 		   const struct policy_vars *vars, size_t *ret_changed,

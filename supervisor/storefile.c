@@ -110,8 +110,8 @@ static int write_all(int fd, const char *bytes, size_t n)
 
 static int write_new(int dirfd, const char *name, const struct buf *text)
 {
-	int fd AUTOCLOSE
-	= openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd AUTOCLOSE =
+		openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	return write_all(fd, buf_str(text), text->len);

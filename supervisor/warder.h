@@ -1,5 +1,6 @@
 /*
- * warder.h: libwarder's public face: run a command inside a Landlock wall under a ptrace supervisor.
+ * warder.h: libwarder's public face: run a command inside a Landlock wall under a ptrace
+ *supervisor.
  *
  *	struct warder_options o = { .rules = (char *[]){ "allow r /srv/data", NULL } };
  *	struct warder_result r;
@@ -7,10 +8,10 @@
  *		puts(r.report);
  *	warder_result_release(&r);
  *
- * The command runs with the caller's stdin, stdout and stderr. While it runs the calling thread handles
- * SIGCHLD, SIGINT, SIGTERM and SIGHUP for it and puts back what was there; other threads of
- * the caller should block them. The caller must not wait for "any child" meanwhile. Blocks until every process of
- * the command is gone.
+ * The command runs with the caller's stdin, stdout and stderr. While it runs the calling thread
+ *handles SIGCHLD, SIGINT, SIGTERM and SIGHUP for it and puts back what was there; other threads of
+ * the caller should block them. The caller must not wait for "any child" meanwhile. Blocks until
+ *every process of the command is gone.
  */
 #pragma once
 
@@ -26,18 +27,18 @@ struct warder_options {
 	char *const *env;     /* the command's environment; NULL: ours */
 	const char *project;  /* NULL: the git top level, else the current directory */
 	const char *label;    /* carried into report and audit; may be NULL */
-	int use_saved;        /* also the user's and the project's saved policies */
+	int use_saved;	      /* also the user's and the project's saved policies */
 	/*
-	 * Questions and answers as JSON lines (docs/protocol.md): descriptors, taken over; 0 or -1: none.
-	 * Without answers nothing is asked and what the policy does not allow is refused.
+	 * Questions and answers as JSON lines (docs/protocol.md): descriptors, taken over; 0 or -1:
+	 * none. Without answers nothing is asked and what the policy does not allow is refused.
 	 */
 	int events_fd, answers_fd;
 	int64_t timeout_ms; /* 0: none */
 };
 
 struct warder_result {
-	int status;   /* 0-255 as `warder run`'s exit status, or -N: ended by signal N */
-	char *report; /* the JSON report, owned; NULL where nothing was run */
+	int status;	 /* 0-255 as `warder run`'s exit status, or -N: ended by signal N */
+	char *report;	 /* the JSON report, owned; NULL where nothing was run */
 	char error[512]; /* why nothing was run, one sentence; else "" */
 };
 

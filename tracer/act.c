@@ -254,11 +254,13 @@ static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 
 	if (id == SYS_ID_clone)
 		return guard_clone(tr, t, ent);
-	if (id == SYS_ID_io_uring_setup) {
+	if (id == SYS_ID_io_uring_setup)
 		result = -ENOSYS;
-		if (regs_skip(t->tid, result) < 0)
-			return 0;
-	}
+	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
+	if (id == SYS_ID_prlimit64 && !tracee_find(&tr->table, (pid_t)t->at.args[0]))
+		result = -EPERM;
+	if (result && regs_skip(t->tid, result) < 0)
+		return 0;
 	int r = notice(tr, t, ent, result);
 	act_run(t);
 	return r;

@@ -26,7 +26,7 @@ struct tracer {
 	size_t newborns_len;
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */
 	unsigned out_head, out_len;
-	struct call noticed; /* what the last TRACER_NOTICED lent */
+	struct call noticed;	/* what the last TRACER_NOTICED lent */
 	pid_t terminal_session; /* of a spawned command with a terminal of its own; 0: none */
 	struct tracer_counts counts;
 };

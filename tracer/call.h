@@ -20,9 +20,9 @@
 /* One path argument. */
 struct call_path {
 	enum call_need need; /* what the row says; CALL_NEED_NONE: this slot is unused */
-	int dirfd;           /* AT_FDCWD, or the tracee's descriptor (only the low 32 bits count) */
-	char *given;         /* the bytes as given, owned; NULL where they could not be read */
-	int error;           /* 0, or why `given`/`at` are missing: -EFAULT, -ENAMETOOLONG, ... */
+	int dirfd;	     /* AT_FDCWD, or the tracee's descriptor (only the low 32 bits count) */
+	char *given;	     /* the bytes as given, owned; NULL where they could not be read */
+	int error;	     /* 0, or why `given`/`at` are missing: -EFAULT, -ENAMETOOLONG, ... */
 	struct path_at at;   /* filled by call_resolve() */
 };
 
@@ -31,16 +31,16 @@ struct call {
 	enum sys_arch arch;
 	uint64_t args[6];
 	int64_t result; /* the return register: >= 0, or -errno */
-	uint64_t ip;    /* instruction pointer at the stop */
+	uint64_t ip;	/* instruction pointer at the stop */
 	struct call_path path[CALL_PATHS];
 	/* Decoded once for the calls that have them; 0 elsewhere. */
 	uint64_t open_flags;   /* O_*; for creat O_CREAT|O_WRONLY|O_TRUNC; openat2: how.flags */
 	uint64_t open_resolve; /* openat2: how.resolve */
-	uint32_t mode;         /* the mode given (open with O_CREAT/O_TMPFILE, mkdir, mknod) */
-	uint64_t dev;          /* mknod */
+	uint32_t mode;	       /* the mode given (open with O_CREAT/O_TMPFILE, mkdir, mknod) */
+	uint64_t dev;	       /* mknod */
 	uint32_t at_flags;     /* AT_*, RENAME_* */
 	uint64_t length;       /* truncate */
-	char *target;          /* symlink's text, owned */
+	char *target;	       /* symlink's text, owned */
 };
 
 /* The tracee a call belongs to, for reading memory and for its view of the file system. */
@@ -50,8 +50,8 @@ struct call_view {
 };
 
 /*
- * Read the arguments of the call that `view.tid` is stopped in. Needs c->ent, arch, args, result, ip
- * (the tracer fills them). Strings that can't be read leave given == NULL and error set; that is
+ * Read the arguments of the call that `view.tid` is stopped in. Needs c->ent, arch, args, result,
+ * ip (the tracer fills them). Strings that can't be read leave given == NULL and error set; that is
  * no failure. 0, -ENOMEM, or -ESRCH where the tracee is gone.
  */
 int call_decode(struct call *c, struct call_view view);

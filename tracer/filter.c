@@ -111,7 +111,7 @@ static void wall_body(struct program *p, const struct sysent *ent, bool wide)
 	ret(p, RET_TRACE);
 }
 
-static void guard_body(struct program *p, enum sys_id id)
+static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
 	if (id == SYS_ID_clone3) {
@@ -138,6 +138,22 @@ static void guard_body(struct program *p, enum sys_id id)
 		ret(p, RET_ALLOW);
 		return;
 	}
+	if (id == SYS_ID_prlimit64) {
+		/* Its own limits, or nobody's new ones. */
+		load(p, OFF_LOW(0));
+		ret_if(p, BPF_JEQ, 0, RET_ALLOW);
+		load(p, OFF_LOW(2));
+		size_t none = skip_unless(p, BPF_JEQ, 0);
+		if (wide) {
+			load(p, OFF_HIGH(2));
+			size_t low = skip_unless(p, BPF_JEQ, 0);
+			ret(p, RET_ALLOW);
+			land(p, low);
+		} else {
+			ret(p, RET_ALLOW);
+		}
+		land(p, none);
+	}
 	ret(p, RET_TRACE);
 }
 
@@ -146,7 +162,7 @@ static void body(struct program *p, const struct sysent *ent, bool wide)
 	if (ent->group == SYS_GROUP_WALL)
 		wall_body(p, ent, wide);
 	else if (ent->group == SYS_GROUP_GUARD)
-		guard_body(p, sysent_id(ent));
+		guard_body(p, sysent_id(ent), wide);
 	else
 		ret(p, RET_TRACE);
 }

@@ -83,8 +83,8 @@ size_t json_utf8_len(const char *p, size_t n)
 
 static void add_escaped(struct buf *out, unsigned char c)
 {
-	static const char short_form[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',
-					    ['\f'] = 'f', ['\r'] = 'r'};
+	static const char short_form[32] = {
+		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
 	if (c == '"' || c == '\\')
 		buf_addf(out, "\\%c", c);
 	else if (c < 0x20 && short_form[c])

@@ -328,12 +328,45 @@ static int follow(struct walk *w, const struct step *s, const char *text)
 	return move_to_root(w);
 }
 
+static bool status_number(const char *text, const char *key, int *ret)
+{
+	const char *line = strstr(text, key);
+
+	return line && sscanf(line + strlen(key), ":%d", ret) == 1;
+}
+
+/*
+ * Whose magic link is it? The kernel lets the tracee follow those of a process it may look into. We
+ * may look into ourselves and much else; it only into itself and the others that we trace
+ * (Landlock's ptrace rule: not out of its domain).
+ */
+static int check_owner(const struct walk *w)
+{
+	char text[4096];
+	int tgid, tracer;
+	/* In PID/fd, PID/ns and the like it is one up. */
+	int fd AUTOCLOSE = openat(w->cur, "status", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fd = openat(w->cur, "../status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return -EACCES;
+	text[n] = '\0';
+	if (!status_number(text, "\nTgid", &tgid) || !status_number(text, "\nTracerPid", &tracer))
+		return -EACCES;
+	return tgid == w->tgid || tracer == gettid() ? 0 : -EACCES;
+}
+
 static int follow_magic(struct walk *w, const struct step *s, bool *ret_done)
 {
 	if (w->flags & PATH_NO_MAGIC)
 		return -ELOOP;
 	if (w->flags & SCOPED)
 		return -EXDEV;
+	int r = check_owner(w);
+	if (r < 0)
+		return r;
 	int target = open_step(w->cur, s->name, 0);
 	if (target < 0)
 		return target;

@@ -53,12 +53,13 @@ enum call_need {
 
 /* Which calls a filter watches; a row is in exactly one. */
 enum sys_group {
-	SYS_GROUP_WALL,    /* Landlock can refuse it by path: always watched */
-	SYS_GROUP_META,    /* changes attributes: no Landlock right */
+	SYS_GROUP_WALL,	   /* Landlock can refuse it by path: always watched */
+	SYS_GROUP_META,	   /* changes attributes: no Landlock right */
 	SYS_GROUP_CONNECT, /* unix sockets by path: no Landlock right before ABI 9 */
-	SYS_GROUP_LOOK,    /* never refused by Landlock; watched for recording only */
+	SYS_GROUP_LOOK,	   /* never refused by Landlock; watched for recording only */
 	SYS_GROUP_MOUNT,   /* EPERM in any Landlock domain that handles files */
-	SYS_GROUP_GUARD,   /* not about paths: the supervisor must see or refuse it (clone, io_uring_setup, ptrace...) */
+	SYS_GROUP_GUARD,   /* not about paths: the supervisor must see or refuse it (clone,
+			      io_uring_setup, ptrace...) */
 	SYS_GROUP_COUNT,
 };
 
@@ -75,8 +76,8 @@ struct sysent {
 	int16_t nr[SYS_ARCH_COUNT]; /* -1: the architecture has no such call */
 	uint8_t group;
 	uint8_t arg[6];
-	uint8_t need[2];  /* of the first and second path */
-	int8_t mark;      /* the int argument whose upper half carries the GRANT mark; -1: none */
+	uint8_t need[2]; /* of the first and second path */
+	int8_t mark;	 /* the int argument whose upper half carries the GRANT mark; -1: none */
 };
 
 extern const struct sysent sysents[SYS_ID_COUNT];

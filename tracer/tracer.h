@@ -90,8 +90,9 @@ struct tracer_spawn {
 	char *const *envp;
 	int stdio[3]; /* descriptors to become 0, 1, 2; -1 keeps the caller's */
 	/*
-	 * A terminal that becomes the child's controlling one (setsid first); -1: none. Terminal stops then
-	 * work as under a shell, although the kernel counts the command's group as orphaned.
+	 * A terminal that becomes the child's controlling one (setsid first); -1: none. Terminal
+	 * stops then work as under a shell, although the kernel counts the command's group as
+	 * orphaned.
 	 */
 	int ctty;
 	bool new_session; /* setsid, without a terminal */

@@ -145,10 +145,8 @@ static size_t check(const struct policy *p, const char *trace_file, const char *
 	char *line = NULL;
 	size_t cap = 0, n = 0;
 	while (getline(&line, &cap, f) > 0) {
-		char *call AUTOFREE
-		= strdup(line);
-		char *path AUTOFREE
-		= path_of(line);
+		char *call AUTOFREE = strdup(line);
+		char *path AUTOFREE = path_of(line);
 		uint32_t access = path ? access_of(call, path) : 0, asked = 0;
 		if (!access)
 			continue;

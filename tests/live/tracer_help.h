@@ -201,7 +201,7 @@ static inline void case_child(const char *(*f)(void), uid_t uid, const char *dir
 	const char *wrong = NULL;
 
 	alarm(CASE_SECONDS);
-	if (uid != 0 && (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0))
+	if (uid != getuid() && (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0))
 		wrong = "setuid";
 	/* setuid made us undumpable: then /proc/self belongs to root. */
 	if (!wrong && prctl(PR_SET_DUMPABLE, 1) < 0)

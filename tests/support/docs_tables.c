@@ -35,11 +35,14 @@ static void cell_nr(struct buf *b, int nr)
 
 static void syscalls(struct buf *b)
 {
-	buf_add_str(b, "# System calls\n\nGenerated from `tracer/syscalls.def` by `./dev docs`. To add a "
-		       "call, add a row there.\n");
+	buf_add_str(
+		b,
+		"# System calls\n\nGenerated from `tracer/syscalls.def` by `./dev docs`. To add a "
+		"call, add a row there.\n");
 	for (size_t g = 0; g < ARRAY_LEN(groups); g++) {
-		buf_addf(b, "\n## %s\n\n| call | x86-64 | i386 | aarch64 | what it does |\n"
-			    "|---|---|---|---|---|\n",
+		buf_addf(b,
+			 "\n## %s\n\n| call | x86-64 | i386 | aarch64 | what it does |\n"
+			 "|---|---|---|---|---|\n",
 			 groups[g].title);
 		for (size_t i = 0; i < SYS_ID_COUNT; i++) {
 			const struct sysent *e = &sysents[i];
@@ -73,9 +76,10 @@ static void accesses(struct buf *b)
 
 static void rights(struct buf *b)
 {
-	buf_add_str(b, "# Landlock rights\n\nGenerated from `landlock/access.def` by `./dev docs`.\n\n"
-		       "| right | bit | since ABI | may stand on | group | what it is about |\n"
-		       "|---|---|---|---|---|---|\n");
+	buf_add_str(b,
+		    "# Landlock rights\n\nGenerated from `landlock/access.def` by `./dev docs`.\n\n"
+		    "| right | bit | since ABI | may stand on | group | what it is about |\n"
+		    "|---|---|---|---|---|---|\n");
 #define LLR(NAME, name, bit, first_abi, kind, group, help)                                         \
 	buf_addf(b, "| `%s` | %d | %d | %s | %s | %s |\n", #name, bit, first_abi,                  \
 		 !strcmp(#kind, "DIR") ? "directories" : "files and directories",                  \

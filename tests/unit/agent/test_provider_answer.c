@@ -114,8 +114,7 @@ static void check(const struct row *row, const char *content_type, size_t step)
 		cr_assert(err == 0 || err == HTTP_ENOUGH, "%s: %s", row->what, a.complaint);
 	}
 	cr_assert_eq(answer_end(&a, &m), 0, "%s: %s", row->what, a.complaint);
-	char *got AUTOFREE
-	= describe(&m);
+	char *got AUTOFREE = describe(&m);
 	cr_assert_str_eq(got, row->message, "%s by %zu: %s", row->what, step, got);
 	convo_message_free(&m);
 	answer_free(&a);

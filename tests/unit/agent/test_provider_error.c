@@ -35,7 +35,8 @@ static const struct failure failures[] = {
 	 "request: Personal Access Tokens are not supported for this endpoint\\n\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"WARDER_COPILOT_TOKEN", "editor's Copilot plugin", "Personal Access Tokens are not supported"}},
+	 {"WARDER_COPILOT_TOKEN", "editor's Copilot plugin",
+	  "Personal Access Tokens are not supported"}},
 	{"{\"status\":402,\"body\":\"{\\\"error\\\":{\\\"message\\\":\\\"You have no quota\\\","
 	 "\\\"code\\\":\\\"quota_exceeded\\\"}}\"}",
 	 PROVIDER_FAIL_QUOTA,

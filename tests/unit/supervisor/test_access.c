@@ -218,12 +218,9 @@ Test(access, two_path_calls)
 
 Test(access, directories_are_compared_by_what_is_held)
 {
-	int a AUTOCLOSE
-	= open("/usr", O_PATH | O_CLOEXEC);
-	int b AUTOCLOSE
-	= open("/usr/../usr", O_PATH | O_CLOEXEC);
-	int other AUTOCLOSE
-	= open("/", O_PATH | O_CLOEXEC);
+	int a AUTOCLOSE = open("/usr", O_PATH | O_CLOEXEC);
+	int b AUTOCLOSE = open("/usr/../usr", O_PATH | O_CLOEXEC);
+	int other AUTOCLOSE = open("/", O_PATH | O_CLOEXEC);
 	struct call c = {0};
 	struct need need[CALL_PATHS];
 	c.path[0] = (struct call_path){.need = CALL_NEED_MOVE_FROM, .at = {.parent = a}};

@@ -44,8 +44,7 @@ struct result {
 
 static void slurp(const char *name, char *out, size_t n)
 {
-	int fd AUTOCLOSE
-	= open(name, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE = open(name, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd < 0 ? 0 : read(fd, out, n - 1);
 	out[got > 0 ? got : 0] = '\0';
 }

@@ -45,10 +45,8 @@ static uint64_t granted(const struct llruleset *rs, const char *path)
 
 	snprintf(parent, sizeof(parent), "%s", path);
 	*strrchr(parent, '/') = '\0';
-	int object AUTOCLOSE
-	= open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int dir AUTOCLOSE
-	= open(parent, O_PATH | O_CLOEXEC);
+	int object AUTOCLOSE = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int dir AUTOCLOSE = open(parent, O_PATH | O_CLOEXEC);
 	cr_assert(dir >= 0);
 	cr_assert_eq(llmodel_granted_at(rs, object, dir, &rights), 0);
 	return rights & llruleset_handled(rs);

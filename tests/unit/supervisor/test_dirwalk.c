@@ -53,8 +53,7 @@ Test(dirwalk, opens_no_symlinks, .init = make, .fini = clear, .timeout = 10)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int fd AUTOCLOSE
-		= dirwalk_open(in_top(rows[i].name));
+		int fd AUTOCLOSE = dirwalk_open(in_top(rows[i].name));
 		cr_expect_eq(fd < 0 ? fd : 0, rows[i].error, "%s: %d", rows[i].name, fd);
 	}
 }
@@ -79,8 +78,7 @@ static int note(void *arg, struct dirwalk *w, int fd, const struct stat *st)
 
 static int walk(const char *path, uint64_t left, struct dirwalk *w, struct seen *s)
 {
-	int fd AUTOCLOSE
-	= dirwalk_open(path);
+	int fd AUTOCLOSE = dirwalk_open(path);
 
 	cr_assert(fd >= 0);
 	cr_assert_eq(dirwalk_init(w, path, left), 0);

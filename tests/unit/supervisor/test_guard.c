@@ -266,8 +266,7 @@ Test(guard, ancestors, .timeout = 20)
 
 	tree_new(&x);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int fd AUTOCLOSE
-		= open(tree_path(&x, rows[i].name), O_PATH | O_CLOEXEC);
+		int fd AUTOCLOSE = open(tree_path(&x, rows[i].name), O_PATH | O_CLOEXEC);
 		cr_expect_eq(guard_is_ancestor(x.g, fd), rows[i].is, "%s", rows[i].name);
 	}
 	tree_free(&x);

@@ -47,8 +47,7 @@ static char *in_home(const char *path)
 
 static void make(const char *path)
 {
-	char *full AUTOFREE
-	= in_home(path);
+	char *full AUTOFREE = in_home(path);
 	for (char *c = full + strlen(home) + 1; (c = strchr(c, '/')); c++) {
 		*c = 0;
 		cr_assert(!mkdir(full, 0755) || errno == EEXIST, "%s", full);
@@ -162,10 +161,8 @@ static void make_things(void)
 
 static void expect_scopes(const struct row *row, const struct policy *policy)
 {
-	char *path AUTOFREE
-	= in_home(row->path);
-	char *path2 AUTOFREE
-	= row->path2 ? in_home(row->path2) : NULL;
+	char *path AUTOFREE = in_home(row->path);
+	char *path2 AUTOFREE = row->path2 ? in_home(row->path2) : NULL;
 	struct denial d = {.path = path,
 			   .path2 = path2,
 			   .call = row->call,
@@ -174,8 +171,7 @@ static void expect_scopes(const struct row *row, const struct policy *policy)
 			   .is_dir = row->is_dir};
 	struct scope_list l = {0};
 	cr_assert_eq(plan_scopes(&d, policy, home, &l), 0);
-	char *got AUTOFREE
-	= describe(&l);
+	char *got AUTOFREE = describe(&l);
 	cr_expect_str_eq(got, row->scopes, "%s:\n%s\n%s", row->what, got, row->scopes);
 	plan_scopes_release(&l);
 }
@@ -193,9 +189,7 @@ Test(plan, scopes)
 Test(plan, rule_is_the_line_that_would_be_written)
 {
 	make_things();
-	char *path AUTOFREE
-	= in_home("~/a/b/f"), *path2 AUTOFREE
-	= in_home("~/a/c/g");
+	char *path AUTOFREE = in_home("~/a/b/f"), *path2 AUTOFREE = in_home("~/a/c/g");
 	struct denial d = {.path = path, .call = "openat", .access = ACCESS_READ};
 	struct scope_list l;
 	struct buf want = {0};
@@ -220,10 +214,8 @@ Test(plan, rules_read_back)
 {
 	make_things();
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		char *path AUTOFREE
-		= in_home(rows[i].path);
-		char *path2 AUTOFREE
-		= rows[i].path2 ? in_home(rows[i].path2) : NULL;
+		char *path AUTOFREE = in_home(rows[i].path);
+		char *path2 AUTOFREE = rows[i].path2 ? in_home(rows[i].path2) : NULL;
 		struct denial d = {.path = path,
 				   .path2 = path2,
 				   .call = rows[i].call,
@@ -263,8 +255,7 @@ Test(plan, preset_that_covers)
 {
 	make("~/.npm/x");
 	make("~/.npm/y");
-	char *path AUTOFREE
-	= in_home("~/.npm/x");
+	char *path AUTOFREE = in_home("~/.npm/x");
 	struct denial d = {.path = path, .call = "openat", .access = ACCESS_READ, .exists = true};
 	struct scope_list l;
 	cr_assert_eq(plan_scopes(&d, NULL, home, &l), 0);
@@ -280,8 +271,7 @@ Test(plan, preset_that_covers)
 Test(plan, preset_that_is_kept_closed)
 {
 	make("~/.npm/x");
-	char *path AUTOFREE
-	= in_home("~/.npm/x");
+	char *path AUTOFREE = in_home("~/.npm/x");
 	struct denial d = {.path = path, .call = "openat", .access = ACCESS_READ, .exists = true};
 	struct scope_list l;
 	struct policy *p = policy_of("deny r ~/.npm/x\n", RULE_PRESET);
@@ -302,11 +292,8 @@ Test(plan, surplus_is_bounded)
 		snprintf(name, sizeof(name), "~/many/d%u/f", i);
 		make(name);
 	}
-	char *path AUTOFREE
-	= in_home("~/many"), *asked AUTOFREE
-	= in_home("~/many/d3/f");
-	char *link AUTOFREE
-	= in_home("~/many/loop");
+	char *path AUTOFREE = in_home("~/many"), *asked AUTOFREE = in_home("~/many/d3/f");
+	char *link AUTOFREE = in_home("~/many/loop");
 	cr_assert_eq(symlink(home, link), 0);
 	struct surplus s = {0};
 	struct surplus_ask ask = {.path = path, .asked = {asked}, .max = 1000};
@@ -340,9 +327,7 @@ static int closed_directory(const char *path, const char *closed)
 
 Test(plan, surplus_of_closed_directories)
 {
-	char *path AUTOFREE
-	= in_home("~/open"), *closed AUTOFREE
-	= in_home("~/open/closed");
+	char *path AUTOFREE = in_home("~/open"), *closed AUTOFREE = in_home("~/open/closed");
 	cr_assert_eq(mkdir(path, 0777), 0);
 	cr_assert_eq(chmod(path, 0777), 0);
 	cr_assert_eq(chmod(base, 0755), 0);
@@ -386,8 +371,7 @@ static char *suggested(const struct denial_list *l)
 
 static void expect_suggested(struct denial_list *l, const char *want)
 {
-	char *got AUTOFREE
-	= suggested(l);
+	char *got AUTOFREE = suggested(l);
 	cr_expect_str_eq(got, want, "\n%s\n%s", got, want);
 	denial_list_release(l);
 }
@@ -564,12 +548,13 @@ Test(plan, guard)
 {
 	for (size_t i = 0; i < ARRAY_LEN(guards); i++) {
 		const char *path = guards[i].path;
-		cr_expect_eq(breadth_is_closed(path, strlen(path), "/home/u"), guards[i].closed, "%s",
-			     path);
+		cr_expect_eq(breadth_is_closed(path, strlen(path), "/home/u"), guards[i].closed,
+			     "%s", path);
 		cr_expect_eq(breadth_is_wide(path, strlen(path), "/home/u"), guards[i].wide, "%s",
 			     path);
 	}
-	cr_expect(breadth_is_closed("/data/people", 12, "/data/people/u"), "an ancestor of the home");
+	cr_expect(breadth_is_closed("/data/people", 12, "/data/people/u"),
+		  "an ancestor of the home");
 	cr_expect(breadth_is_below("/a/b", "/a"));
 	cr_expect(breadth_is_below("/a", "/a"));
 	cr_expect(breadth_is_below("/a", "/"));

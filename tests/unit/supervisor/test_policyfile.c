@@ -442,8 +442,7 @@ Test(policyfile, resolves_symlinks, .init = setup, .fini = teardown)
 	cr_assert_eq(symlink(target, "tofile"), 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char path[PATH_MAX + 64], want[PATH_MAX + 64];
-		char *got AUTOFREE
-		= NULL;
+		char *got AUTOFREE = NULL;
 		snprintf(path, sizeof(path), "%s/%s", dir, rows[i].path);
 		snprintf(want, sizeof(want), "%s/%s", dir, rows[i].want);
 		cr_assert_eq(policyfile_canonical(path, &got), 0, "%s", path);

@@ -77,7 +77,7 @@ Test(presets, what_they_decide)
 		{"system", "/dev/null", ACCESS_DELETE, EFFECT_ASK},
 		{"system", "/dev/urandom", ACCESS_READ, EFFECT_ALLOW},
 		{"system", "/dev/tty", ACCESS_IOCTL, EFFECT_ALLOW},
-		{"system", "/dev/pts/3", ACCESS_IOCTL, EFFECT_ALLOW},
+		{"system", "/dev/pts/3", ACCESS_WRITE, EFFECT_ASK},
 		{"system", "/dev/pts", ACCESS_LIST, EFFECT_ALLOW},
 		{"system", "/dev/sda", ACCESS_READ, EFFECT_ASK},
 		{"system", "/dev/shm/x", ACCESS_CREATE, EFFECT_ASK},

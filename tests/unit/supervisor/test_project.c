@@ -428,8 +428,7 @@ Test(project, sha256)
 		sha256_hex(rows[i].text, strlen(rows[i].text), hash);
 		cr_assert_str_eq(hash, rows[i].want);
 	}
-	char *million AUTOFREE
-	= malloc(1000000), hash[65];
+	char *million AUTOFREE = malloc(1000000), hash[65];
 	memset(million, 'a', 1000000);
 	sha256_hex(million, 1000000, hash);
 	cr_assert_str_eq(hash, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");

@@ -82,8 +82,7 @@ static mode_t mode_of(const char *path)
 static void has_text(const char *path, const char *want)
 {
 	char text[4096] = "";
-	int fd AUTOCLOSE
-	= open(path, O_RDONLY | O_CLOEXEC);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC);
 	cr_assert_geq(fd, 0, "%s", path);
 	cr_assert_geq(read(fd, text, sizeof(text) - 1), 0);
 	cr_assert_str_eq(text, want);
@@ -191,8 +190,7 @@ Test(store, appends_lines, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x y");
 	cr_assert_eq(store_append_rule(file, &r, "saved by cat\n\x1b[2J, open", &error), 0, "%s",
 		     error.text);
@@ -222,8 +220,7 @@ Test(store, makes_the_folder_of_projects, .init = setup, .fini = teardown)
 	struct store s = open_store();
 	struct project project = {.slug = "p-0123456789abcdef"};
 	struct policy_error error;
-	char *file AUTOFREE
-	= store_project_policy(&s, &project);
+	char *file AUTOFREE = store_project_policy(&s, &project);
 	char want[2 * PATH_MAX];
 	snprintf(want, sizeof(want), "%s/projects/p-0123456789abcdef.policy", s.config_dir);
 	cr_assert_str_eq(file, want);
@@ -239,8 +236,7 @@ Test(store, keeps_what_people_wrote, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	put_text(file, "# mine\n\nuse git   # yes\nallow   r ~/a");
 	cr_assert_eq(store_append_rule(file, &r, NULL, &error), 0, "%s", error.text);
@@ -261,8 +257,7 @@ Test(store, the_last_word_counts, .init = setup, .fini = teardown)
 	struct store s = open_store();
 	struct policy_error error;
 	struct policy_vars vars = {.home = "/h", .project = "/p"};
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	size_t changed = 0;
 	put_text(file,
 		 "deny rw /x # a\n# kept\ndeny r /x exact\ndeny r /x/y\nallow x /x\nuse tmp\n");
@@ -283,8 +278,7 @@ Test(store, forgets, .init = setup, .fini = teardown)
 	struct store s = open_store();
 	struct policy_error error;
 	struct policy_vars vars = {.home = "/h", .project = "/p"};
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	size_t removed = 99;
 	cr_assert_eq(store_forget(file, "/x", ACCESS_ALL, &vars, &removed, &error), 0);
 	cr_assert_eq(removed, 0);
@@ -309,8 +303,7 @@ Test(store, symlinks_are_not_followed, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	char path[2 * PATH_MAX];
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	put_text("victim", "keep\n");
@@ -345,8 +338,7 @@ Test(store, a_full_disk_leaves_the_old_file, .init = setup, .fini = teardown, .t
 {
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
 	put_text(file, "# a line that is longer than the limit\n");
 	pid_t pid = fork();
@@ -369,8 +361,7 @@ Test(store, two_writers_lose_nothing, .init = setup, .fini = teardown, .timeout 
 	enum { WRITERS = 4, LINES = 25 };
 	struct store s = open_store();
 	struct policy_error error;
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	pid_t pid[WRITERS];
 	for (int w = 0; w < WRITERS; w++) {
 		pid[w] = fork();
@@ -405,8 +396,7 @@ Test(store, protects_itself, .init = setup, .fini = teardown)
 	struct policy *p;
 	cr_assert_eq(policy_new(&p), 0);
 	cr_assert_eq(store_protect(&s, p), 0);
-	char *file AUTOFREE
-	= store_user_policy(&s);
+	char *file AUTOFREE = store_user_policy(&s);
 	struct rule r = rule(EFFECT_ALLOW, ACCESS_ALL, file);
 	r.kind = RULE_EXACT;
 	cr_assert_eq(policy_add(p, &r), 0);

@@ -1,0 +1,230 @@
+"""warder run in a real terminal behaves as the command alone would."""
+
+import os
+import pathlib
+import re
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from tmux_help import Terminal  # noqa: E402  (the helper lies beside this file)
+
+READING_TIME = 0.5  # keys within 300 ms of a question are the program's
+
+
+class Programs(unittest.TestCase):
+    def test_job_control(self):
+        with Terminal() as t:
+            t.line("warder run -- sleep 100")
+            time.sleep(0.5)
+            t.keys("C-z")
+            t.wait_for("Stopped")
+            shown = t.run("stty -a | grep -o -E -- '-?(icanon|echo) '")
+            self.assertNotIn("-icanon", shown)
+            self.assertNotIn("-echo", shown)
+            t.line("fg")
+            time.sleep(0.5)
+            t.keys("C-c")
+            self.assertIn("st=130", t.run("echo st=$?"))
+
+    def test_interactive_shell_with_its_own_jobs_and_resize(self):
+        with Terminal() as t:
+            t.line("warder run -- bash --norc --noprofile -i")
+            t.line("PS1='inner'' '; tty; stty size")
+            t.wait_for("24 80")
+            t.line("sleep 100")
+            time.sleep(0.4)
+            t.keys("C-z")
+            t.wait_for("Stopped")
+            t.line("jobs | wc -l; fg")
+            time.sleep(0.4)
+            t.keys("C-c")
+            t.resize(100, 30)
+            time.sleep(0.3)
+            t.line("stty size")
+            t.wait_for("30 100")
+            t.line("exit 7")
+            self.assertIn("st=7", t.run("echo st=$?"))
+
+    def test_vim(self):
+        with Terminal() as t:
+            t.line("warder run -- vim -u NONE -N file")
+            t.wait_for("~")
+            t.keys("i", "words in a file", "Escape")
+            t.keys("C-z")
+            t.wait_for("Stopped")
+            t.line("fg")
+            t.wait_for("words in a file")
+            t.keys(":wq", "Enter")
+            t.wait_for("ready>")
+            self.assertEqual(pathlib.Path(t.project, "file").read_text(encoding="utf-8"),
+                             "words in a file\n")
+
+    def test_less_reads_the_keys_and_leaves_a_sane_terminal(self):
+        with Terminal() as t:
+            before = t.run("stty -g")
+            t.line("seq 1000 | warder run -- less")
+            t.wait_for("1\n2\n3")
+            t.keys("G")
+            t.wait_for("1000")
+            t.keys("q")
+            t.wait_for("ready>")
+            after = t.run("stty -g")
+            mode = re.compile(r"^[0-9a-f]+(?::[0-9a-f]+)+$", re.M)
+            self.assertEqual(mode.findall(before)[0], mode.findall(after)[-1])
+
+    def test_top_paints_and_quits(self):
+        with Terminal() as t:
+            t.line("warder run -r ~ -w ~ -- top -d 1")  # it keeps a file in ~/.config
+            t.wait_for("load average")
+            t.resize(100, 30)
+            time.sleep(0.5)
+            t.keys("q")
+            t.wait_for("ready>")
+
+    def test_pipelines(self):
+        with Terminal() as t:
+            self.assertIn("HELLO", t.run("echo hello | warder run -- cat | tr a-z A-Z"))
+            t.line("warder run -- seq 500 | less")
+            t.wait_for("1\n2\n3")
+            for _ in range(3):
+                t.keys("Space")  # every key reaches less, none is taken by us
+                time.sleep(0.2)
+            t.wait_for("\n92\n")
+            t.keys("q")
+            t.wait_for("ready>")
+            t.line("warder run -- cat | grep typed")
+            time.sleep(0.4)
+            t.line("words typed here")
+            t.keys("C-d")
+            t.wait_for("words typed here\nwords typed here")
+
+    def test_background_job_leaves_the_terminal_alone(self):
+        with Terminal() as t:
+            t.line("warder run -- sleep 1 & sleep 0.3; stty -a | grep -o -E -- '-?icanon'; wait")
+            shown = t.wait_for("icanon")
+            self.assertNotIn("-icanon", shown.replace("'-?icanon'", ""))
+
+
+    def test_the_real_terminal_is_out_of_reach(self):
+        with Terminal() as t:
+            t.line("real=$(tty); warder run --on-denial report -- sh -c \"echo pain''ted > $real\"")
+            t.wait_for("refused write")
+            self.assertNotIn("painted", t.screen())
+            t.line("clear; warder run --yes -- sh -c \"echo pain''ted > $real; echo pain''ted >> $(tty)\"")
+            t.wait_for("refused write")
+            self.assertNotIn("painted", t.screen())
+
+    def test_the_inner_terminal_and_those_made_inside_are_the_commands_own(self):
+        with Terminal() as t:
+            shown = t.run("warder run --on-denial report --fail-on-denial -- sh -c "
+                          "'echo own''ed > $(tty); script -qec \"echo in''side > \\$(tty)\" /dev/null'")
+            self.assertIn("owned", shown)
+            self.assertIn("inside", shown)
+            self.assertIn("done1=0", shown)
+
+
+class Questions(unittest.TestCase):
+    def ask(self, t, command, key):
+        t.line(command)
+        t.wait_for("[y] once")
+        time.sleep(READING_TIME)
+        t.keys(key)
+        t.wait_for("[y] once", absent=True)
+
+    def test_once_goes_on_in_place(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            self.ask(t, "warder run -- sh -c 'echo x >> log; cat ../outside/notes; echo y >> log'", "y")
+            t.wait_for("outside words")
+            self.assertIn("x\ny\ndone", t.run("clear; cat log"))
+
+    def test_enter_escape_and_c_c_mean_no(self):
+        for key, status in (("Enter", 1), ("Escape", 1), ("n", 1), ("C-c", 130)):
+            with self.subTest(key=key), Terminal() as t:
+                t.write_outside("notes", "outside words\n")
+                self.ask(t, "warder run -- cat ../outside/notes", key)
+                t.wait_for("ready>")
+                self.assertIn(f"st={status}", t.run("echo st=$?"))
+                self.assertNotIn("outside words", t.screen())
+
+    def test_always_is_saved_and_asks_no_more(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            self.ask(t, "warder run -- cat ../outside/notes", "a")
+            t.wait_for("outside words")
+            t.run("clear")
+            self.assertIn("outside words", t.run("warder run -- cat ../outside/notes"))
+            self.assertNotIn("[y]", t.screen())
+
+    def test_keys_typed_ahead_are_the_programs(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            t.line("warder run -- sh -c 'sleep 1; cat ../outside/notes; read line; echo got:$line'")
+            time.sleep(0.3)
+            t.line("typed ahead")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.wait_for("outside words")
+            t.wait_for("got:typed ahead")
+
+    def test_a_key_meant_for_the_question_never_reaches_a_blocked_reader(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            t.line("warder run -- sh -c '(sleep 0.5; cat ../outside/notes) & read line; echo got:$line; wait'")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.wait_for("outside words")
+            t.line("mine")
+            t.wait_for("got:mine")
+
+    def test_output_does_not_mix_with_the_question(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            t.line("warder run -- sh -c '(while :; do echo noise; sleep 0.05; done) & "
+                   "cat ../outside/notes; kill $!'")
+            t.wait_for("[y] once")
+            first = t.screen()
+            time.sleep(1)
+            self.assertEqual(first, t.screen())
+            t.keys("n")
+            t.wait_for("ready>")
+
+    def test_vim_is_repainted_after_a_question(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            t.line("warder run -- vim -u NONE -N file")
+            t.wait_for("~")
+            t.keys("i", "mine", "Escape", ":r ../outside/notes", "Enter")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.wait_for("outside words")
+            t.wait_for("mine")
+            t.keys(":q!", "Enter")
+            t.wait_for("ready>")
+
+    def test_hostile_name_is_shown_escaped(self):
+        with Terminal() as t:
+            name = "a\x1b[2Jb\nc\u202ed"
+            t.write_outside(name, "words\n")
+            t.line("warder run -- cat ../outside/*")
+            shown = t.wait_for("[y] once")
+            self.assertIn("\\e[2Jb\\nc\\u{202E}d", shown.replace("\n", ""))
+            time.sleep(READING_TIME)
+            t.keys("n")
+            t.wait_for("ready>")
+
+    @unittest.skipUnless(os.geteuid() == 0, "dropping to another user needs root")
+    def test_as_an_ordinary_user(self):
+        with Terminal(user=65534) as t:
+            t.write_outside("notes", "outside words\n")
+            self.ask(t, "warder run -- cat ../outside/notes", "y")
+            t.wait_for("outside words")
+
+
+if __name__ == "__main__":
+    unittest.main()
