@@ -121,7 +121,8 @@ static int open_absent(const struct job *j, struct act_result *r)
 	const struct thing *t = &j->at[0];
 	if (!(j->flags & O_CREAT) || t->parent < 0)
 		return -ENOENT;
-	int flags = (int)j->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+	/* O_EXCL follows no link either; O_NOFOLLOW would stay to be seen in F_GETFL. */
+	int flags = (int)j->flags | O_CREAT | O_EXCL | O_NOCTTY | O_CLOEXEC;
 	r->fd = openat(t->parent, t->name, flags, j->mode);
 	if (r->fd >= 0)
 		return 0;

@@ -134,7 +134,9 @@ static bool has_asker(const struct run *r)
 
 static enum engine_mode pick_mode(const struct run *r)
 {
-	if (r->command->yes || r->command->answers >= 0)
+	if (r->command->yes)
+		return ENGINE_HOLD;
+	if (r->command->answers >= 0 && r->command->mode != ENGINE_RETRY)
 		return ENGINE_HOLD;
 	if (r->command->mode != ENGINE_MODE_AUTO)
 		return r->command->mode;

@@ -19,7 +19,7 @@ struct node {
 	uint32_t at, at_denied;	      /* accesses that rules here speak of, for the thing itself */
 	uint32_t below, below_denied; /* the same for what is in it */
 	int fd;			      /* O_PATH; -1: does not exist */
-	int parent;		      /* O_PATH, of a non-directory: where it lies; else -1 */
+	int parent; /* O_PATH, where it lies, of what has no way up by "..", else -1 */
 	dev_t dev;
 	ino_t ino;
 };
@@ -191,6 +191,18 @@ static bool is_fatal(int r)
 	return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
 }
 
+/*
+ * No directory, or one that we may not search: its ".." is closed to us. Such a one stays where it
+ * is: to give it another parent it must be written to.
+ */
+static bool has_no_way_up(int fd, const struct stat *st)
+{
+	int up AUTOCLOSE =
+		S_ISDIR(st->st_mode) ? openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	return up < 0;
+}
+
 /* What does not exist, or can't be reached by us, is guarded by its path alone. */
 static int hold(struct guard *g, struct node *n)
 {
@@ -201,13 +213,13 @@ static int hold(struct guard *g, struct node *n)
 		return is_fatal(fd) ? fd : 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISDIR(st.st_mode)) {
+	if (has_no_way_up(fd, &st)) {
 		n->parent = open_parent(n->path);
 		if (n->parent < 0)
 			return is_fatal(n->parent) ? n->parent : 0;
-		/* nothing is below it */
-		n->exception = n->exception && n->at_denied;
 	}
+	if (!S_ISDIR(st.st_mode)) /* nothing is below it */
+		n->exception = n->exception && n->at_denied;
 	n->fd = TAKE_FD(fd);
 	n->dev = st.st_dev;
 	n->ino = st.st_ino;
@@ -575,19 +587,24 @@ static bool is_freer(const struct guard *g, const struct path_at *from, const st
 	return false;
 }
 
+/* The same for the names in a directory, which its own exact rules don't speak of. */
+static bool names_are_freer(const struct guard *g, const char *from, const char *to)
+{
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		if (reach_of_stranger(g->p, to, bit) < reach_of_stranger(g->p, from, bit))
+			return true;
+	return false;
+}
+
 /* Nothing may become freer by going from `from` to `to`, and nothing in it. */
 static int check_widening(const struct guard *g, const struct path_at *from,
 			  const struct path_at *to, int error, struct policy_error *why)
 {
-	struct reach a, b;
+	bool dir = S_ISDIR(from->st.st_mode);
 
-	if (is_freer(g, from, to))
+	if (is_freer(g, from, to) || (dir && names_are_freer(g, from->real, to->real)))
 		return refuse(why, error, from->real, "would be open to more at", to->real);
-	if (!S_ISDIR(from->st.st_mode))
-		return 0;
-	reach_of(g->p, from->real, &a);
-	reach_of(g->p, to->real, &b);
-	if (a.varies || b.varies)
+	if (dir && (reach_names_vary(g->p, from->real) || reach_names_vary(g->p, to->real)))
 		return refuse(why, error, from->real,
 			      "holds names that the policy might treat otherwise at", to->real);
 	return 0;

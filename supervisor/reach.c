@@ -118,6 +118,36 @@ void reach_of(const struct policy *p, const char *dir, struct reach *ret)
 	*ret = out;
 }
 
+enum effect reach_of_stranger(const struct policy *p, const char *dir, uint32_t bit)
+{
+	enum effect hardest = EFFECT_ALLOW;
+	char child[PATH_MAX];
+
+	for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]); s++) {
+		int n = snprintf(child, sizeof(child), "%s/%s", dir[1] ? dir : "", strangers[s]);
+		if (n < 0 || (size_t)n >= sizeof(child))
+			return EFFECT_FORBID;
+		enum effect e = policy_decide(p, child, bit).effect;
+		if (e > hardest)
+			hardest = e;
+	}
+	return hardest;
+}
+
+uint32_t reach_names_vary(const struct policy *p, const char *dir)
+{
+	uint32_t by[EFFECT_FORBID + 1] = {0}, varies = 0;
+
+	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
+		by[reach_of_stranger(p, dir, bit)] |= bit;
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *r = policy_at(p, i);
+		if (speaks(r) && reach_rule_below(r, dir))
+			varies |= r->access & ~by[r->effect];
+	}
+	return varies;
+}
+
 uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask)
 {
 	uint32_t allowed = 0;

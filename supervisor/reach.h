@@ -19,6 +19,13 @@ struct reach {
 };
 
 void reach_of(const struct policy *p, const char *dir, struct reach *ret);
+/* How an access stands for a name directly below dir that no rule spells out; the hardest. */
+enum effect reach_of_stranger(const struct policy *p, const char *dir, uint32_t bit);
+/*
+ * The accesses that may stand otherwise for some name strictly below dir than for a stranger there.
+ * What exact rules say of dir itself is not asked: it is no name below.
+ */
+uint32_t reach_names_vary(const struct policy *p, const char *dir);
 /* Is `path` dir itself or below it? */
 bool reach_covers(const char *dir, const char *path);
 /* Could the rule match something strictly below dir? */

@@ -66,7 +66,8 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 {
 	const struct call *c = w->call;
 	/* Of two paths the one that needs something comes first. */
-	unsigned first = ruling && !ruling->asked[0] && ruling->asked[1] ? 1 : 0;
+	bool unnamed = ruling_is_unnamed(c, 0);
+	unsigned first = unnamed || (ruling && !ruling->asked[0] && ruling->asked[1]) ? 1 : 0;
 	unsigned second = 1 - first;
 	const struct path_at *at =
 		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
@@ -86,7 +87,7 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->path = strdup(at->real ? at->real : given ? given : "");
 	if (given && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
-	if (c->path[second].need != CALL_NEED_NONE) {
+	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
 		const char *other = c->path[second].at.real, *as_given = c->path[second].given;
 		d->path2 = strdup(other ? other : as_given ? as_given : "");
 		d->path2_open = ruling && !ruling->asked[second];
@@ -288,13 +289,14 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
-	/* A front whose peer is gone answers at once, before the waiter stands behind the question.
-	 */
-	if (!q || ask_push(r->ask, q, &w->question) || !ask_find(r->ask, w->question)) {
-		w->question = 0;
+	/* A front whose peer is gone answers at once, before the waiter stands behind it. */
+	uint64_t id = 0;
+	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {
 		record_denial(r, d, BY_NONE);
 		refuse(r, w);
+		return;
 	}
+	w->question = id;
 }
 
 static bool may_ask_now(const struct run *r)
@@ -345,7 +347,7 @@ static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *rul
 	if (!r->command->yes || r->end != RUN_GOES_ON || is_sensitive(r, w))
 		return false;
 	for (unsigned i = 0; i < CALL_PATHS; i++)
-		if (ruling->asked[i] &&
+		if (ruling->asked[i] && w->verdict.need[i].at->real &&
 		    remember_yes(r, w, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
 	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
@@ -428,6 +430,27 @@ static void settle_after(struct run *r, uint64_t question, bool allowed)
 	}
 }
 
+static bool takes_another_run(const struct run *r, uint64_t question)
+{
+	for (const struct waiter *w = r->waiters; w; w = w->next)
+		if (w->question == question && !can_be_done_in_place(w))
+			return true;
+	return false;
+}
+
+/*
+ * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
+ * where a wider rule leaves a doubt about this one path.
+ */
+static int allow_waiter(struct run *r, const struct waiter *w, const struct question *q)
+{
+	const struct scope *narrowest = &q->scopes.item[0];
+	int err = ruling_once_add(r, w->pid, q->path, narrowest->access);
+	if (!err && narrowest->path2)
+		err = ruling_once_add(r, w->pid, narrowest->path2, narrowest->access);
+	return err;
+}
+
 void refusal_answered(void *run, const struct question *q, const struct answer *a)
 {
 	struct run *r = run;
@@ -439,15 +462,17 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 		return;
 	uint64_t id = q->id;
 	record_answer(r, q, a);
-	for (struct waiter *w = r->waiters; w; w = w->next) {
-		if (w->question != id)
-			continue;
-		struct answer lasting = *a;
-		if (a->allow && a->lifetime == LIFETIME_ONCE && !can_be_done_in_place(w))
-			lasting.lifetime = LIFETIME_SESSION; /* once, in the run that it takes */
-		if (answer_apply(r, q, &lasting, w->pid))
-			run_say(r, "no memory to remember an answer");
-	}
+	/* Once, for what can't be done in place: in the run that it takes. */
+	struct answer lasting = *a;
+	if (a->allow && a->lifetime == LIFETIME_ONCE && takes_another_run(r, id))
+		lasting.lifetime = LIFETIME_SESSION;
+	bool once = lasting.allow && lasting.lifetime == LIFETIME_ONCE;
+	int err = once ? 0 : answer_apply(r, q, &lasting, 0);
+	for (struct waiter *w = r->waiters; w; w = w->next)
+		if (!err && w->question == id && a->allow)
+			err = once ? answer_apply(r, q, a, w->pid) : allow_waiter(r, w, q);
+	if (err)
+		run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);
 }
 

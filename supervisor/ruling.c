@@ -52,6 +52,19 @@ uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path)
 	return bits;
 }
 
+/* The accesses that an answer allows to this very path: to the process, or to all. */
+static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
+{
+	uint32_t bits = ruling_once_bits(r, pid, path);
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
+		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
+		    rule->effect == EFFECT_ALLOW)
+			bits |= bit;
+	}
+	return bits;
+}
+
 static bool harder(enum effect a, enum effect b)
 {
 	static const int rank[] = {
@@ -210,12 +223,18 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 	return 0;
 }
 
+bool ruling_is_unnamed(const struct call *c, unsigned i)
+{
+	const struct path_at *at = &c->path[i].at;
+	return c->path[i].need == CALL_NEED_LINK_FROM && at->exists && !at->st.st_nlink;
+}
+
 struct ruling ruling_of(struct run *r, const struct waiter *w)
 {
 	struct ruling out = {.effect = EFFECT_ALLOW};
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
 		const struct need *need = &w->verdict.need[i];
-		if (!need->access || !need->at)
+		if (!need->access || !need->at || ruling_is_unnamed(w->call, i))
 			continue;
 		if (need->at->unreachable || !need->at->real) {
 			out.effect = EFFECT_FORBID;
@@ -239,9 +258,9 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 		out.effect = EFFECT_DENY;
 		out.note = "the protected paths could not be looked at";
 	}
-	/* An answer for this very path and process has looked at the doubt already. */
+	/* An answer for this very path has looked at the doubt already. */
 	if (out.effect == EFFECT_ASK &&
-	    !(out.asked[0] & ~ruling_once_bits(r, w->pid, w->verdict.need[0].at->real)))
+	    !(out.asked[0] & ~answered_bits(r, w->pid, w->verdict.need[0].at->real)))
 		out.effect = EFFECT_ALLOW;
 	return out;
 }

@@ -145,8 +145,9 @@ static int may(const struct call *c, unsigned i, const struct identity *as)
 	case CALL_NEED_BIND:
 	case CALL_NEED_LINK_TO:
 		return may_make(at);
-	case CALL_NEED_NONE:
 	case CALL_NEED_LINK_FROM:
+		return S_ISDIR(at->st.st_mode) ? -EPERM : 0; /* nobody may */
+	case CALL_NEED_NONE:
 	case CALL_NEED_META:
 	case CALL_NEED_CONNECT:
 	case CALL_NEED_LOOK:

@@ -318,9 +318,11 @@ class RunCase(unittest.TestCase):
 
     def children_of(self, process):
         """The pids of its children, once there are some."""
-        file = f"/proc/{process.pid}/task/{process.pid}/children"
-        self.assertTrue(wait_until(lambda: open(file).read().split()), "it has no children")
-        return [int(p) for p in open(file).read().split()]
+        def children():
+            with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+                return [int(p) for p in f.read().split()]
+        self.assertTrue(wait_until(children), "it has no children")
+        return children()
 
 
 def main():

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""The report against what is promised of it; the verdicts; the last lines on stderr; the audit."""
+
+import base64
+import hashlib
+import json
+import os
+import platform
+import re
+import stat
+import unittest
+
+from run_help import NOBODY, RunCase, both_users, deny, main
+
+FIELDS = {
+    "warder_report": int, "version": str, "run": str, "label": (str, type(None)), "started": str,
+    "host": str, "uid": int, "kernel": str, "command": list, "cwd": str, "status": dict, "runs": int,
+    "wall_ms": int, "held_ms": int, "engine": dict, "policy": list, "denials": list, "grants": list,
+    "leftovers": list, "suggested": list,
+}
+ENGINE = {"landlock_abi": int, "mode": str, "fast": bool, "stops": int, "brokered": int, "degraded": list,
+          "notes": list}
+DENIAL = {"path": str, "access": list, "call": str, "errno": str, "verdict": str, "answer": str, "by": str,
+          "lifetime": str, "rule": (str, type(None)), "count": int, "t_ms": int, "run": int, "pid": int,
+          "exe": str, "argv0": str}
+
+
+@both_users
+class Report(RunCase):
+    def setUp(self):
+        super().setUp()
+        self.secret = self.write("outside/secret", "the secret\n")
+
+    def assertShape(self, shape, value):
+        for name, kind in shape.items():
+            self.assertIn(name, value)
+            self.assertIsInstance(value[name], kind, name)
+
+    def test_every_field(self):
+        done = self.run_report("--label", "L", "-r", "/etc", "--", "bash", "-c", f"cat {self.secret}; exit 4")
+        r = done.report
+        self.assertShape(FIELDS, r)
+        self.assertShape(ENGINE, r["engine"])
+        self.assertEqual((1, "L", self.uid, platform.release(), platform.node(), self.project, {"exit": 4}, 1),
+                         (r["warder_report"], r["label"], r["uid"], r["kernel"], r["host"], r["cwd"],
+                          r["status"], r["runs"]))
+        self.assertEqual(["bash", "-c", f"cat {self.secret}; exit 4"], r["command"])
+        self.assertRegex(r["started"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+        self.assertGreaterEqual(r["engine"]["landlock_abi"], 1)
+        self.assertGreater(r["engine"]["stops"], 0)
+        d, = r["denials"]
+        self.assertShape(DENIAL, d)
+        self.assertEqual(
+            dict(path=self.secret, access=["read"], call="openat", errno="EACCES", verdict="sandbox",
+                 answer="deny", by="none", rule=None, count=1, run=1, exe=os.path.realpath("/usr/bin/cat"),
+                 argv0="cat"),
+            {k: v for k, v in d.items() if k not in ("t_ms", "pid", "lifetime", "given")})
+        suggested, = r["suggested"]
+        self.assertRegex(suggested, rf"^allow +r +{re.escape(self.secret)}$")
+
+    def test_the_policy_that_was_used(self):
+        policy = self.write("policy", "allow r /etc\n")
+        r = self.run_report("--policy", policy, "--preset", "git", "--", "true").report
+        found = {p["path"]: p for p in r["policy"]}
+        self.assertEqual({"system", "tmp", "project", "git", policy}, set(found))
+        self.assertEqual(hashlib.sha256(b"allow r /etc\n").hexdigest(), found[policy]["sha256"])
+        self.assertEqual("preset", found["git"]["source"])
+
+    def test_a_count_for_the_same_and_an_entry_for_another(self):
+        done = self.run_report("--", "bash", "-c",
+                               f"for i in 1 2 3; do cat {self.secret}; done; : > {self.outside}/new; cd /; ls {self.outside}")
+        r = [(os.path.basename(d["path"]), d["access"], d["count"]) for d in done.report["denials"]]
+        self.assertEqual([("secret", ["read"], 3), ("new", ["write", "create"], 1), ("outside", ["list"], 1)], r)
+
+    def test_given_where_it_differs(self):
+        os.symlink(self.secret, os.path.join(self.project, "link"))
+        done = self.run_report("--", "cat", "link", "../outside/secret", self.secret)
+        d = done.report["denials"][0]
+        self.assertEqual((self.secret, "link", 3), (d["path"], d["given"], d["count"]))
+        d, = self.run_report("--", "cat", self.secret).report["denials"]
+        self.assertNotIn("given", d)
+
+    def test_the_rule_that_decided_is_named(self):
+        policy = self.write("policy", f"# no\nallow r {self.outside}\ndeny r {self.secret}\n")
+        d, = self.run_report("--policy", policy, "--", "cat", self.secret).report["denials"]
+        self.assertEqual((f"{policy}:3", "policy", "deny"), (d["rule"], d["by"], d["answer"]))
+
+    def test_odd_names(self):
+        names = ["new\nline", "esc\x1b[31mred", "rtl\u202eoverride", "bytes\udcff\udc80"]
+        for name in names:
+            self.write("outside/" + name, "x")
+        done = self.run_report("--", "cat", *(os.path.join(self.outside, n) for n in names))
+        with open(self.report_file, "rb") as f:
+            raw = f.read()
+        self.assertNotIn(b"\x1b", raw)
+        self.assertNotIn("\u202e".encode(), raw)
+        self.assertEqual(b"\n", raw[-1:])
+        self.assertEqual(1, raw.count(b"\n"))
+        self.assertEqual([os.path.join(self.outside, n) for n in names[:3]],
+                         [d["path"] for d in done.report["denials"][:3]])
+        odd = done.report["denials"][3]
+        self.assertEqual(os.path.join(self.outside, "bytes\u00ff\u0080"), odd["path"])
+        self.assertEqual(os.fsencode(os.path.join(self.outside, "bytes\udcff\udc80")),
+                         base64.b64decode(odd["path_b64"]))
+        for name in names:
+            done = self.run_report("--", "bash", "-c", 'read a < "$0"', os.path.join(self.outside, name))
+            line, = [line for line in done.err.split("\n") if line.startswith("warder:")]
+            self.assertIn(name[:3], line)
+            self.assertTrue(all(c >= " " and c != "\u202e" and not "\udc80" <= c <= "\udcff" for c in line), line)
+
+    def test_at_most_five_lines_at_the_end(self):
+        files = [self.write(f"d{i}/e/f", "x") for i in range(9)]
+        done = self.run_report("--", "cat", *files)
+        ours = [line for line in done.err.splitlines() if line.startswith("warder:")]
+        self.assertEqual(5, len(ours), done.err)
+        self.assertIn("more", ours[-1])
+        self.assertEqual(9, len(done.report["denials"]))
+
+    def test_quiet(self):
+        done = self.run_report("-q", "--", "cat", self.secret)
+        self.assertQuiet(done)
+        self.assertIn("cat: ", done.err)
+
+    def test_on_stdout_it_is_the_last_line(self):
+        for option in (["--report", "-"], ["--json"], ["--report=-"]):
+            done = self.run_plain(*option, "--", "bash", "-c", "echo one; echo two")
+            lines = done.out.splitlines()
+            self.assertEqual(["one", "two"], lines[:-1])
+            self.assertEqual({"exit": 0}, json.loads(lines[-1])["status"])
+
+    def test_secrets_are_redacted(self):
+        words = ("--", "sh", "-c", f"cat {self.secret}; true", "--password=hunter2", "https://u:hunter2@host/")
+        done = self.run_report(*words)
+        self.assertNotIn("hunter2", self.read("report.json"))
+        self.assertIn("[redacted]", self.read("report.json"))
+        self.run_report("--no-redact", *words)
+        self.assertIn("hunter2", self.read("report.json"))
+        self.assertNotIn("hunter2", self.read("state/warder/audit.jsonl"))
+        self.assertStatus(done)
+
+    def test_the_report_is_out_of_the_commands_reach(self):
+        for what in (f"cat {self.report_file}", f"rm {self.report_file}", f"echo x > {self.report_file}"):
+            done = self.run_report("--rule", f"allow rwx {self.project}", "--", "bash", "-c", what)
+            self.assertStatus(done, 1)
+            self.assertEqual(1, done.report["warder_report"])
+
+    def test_so_are_policy_and_state(self):
+        done = self.run_report("--rule", f"allow rwx {self.dir}", "--", "bash", "-c",
+                               f"cat {self.dir}/state/warder/audit.jsonl; echo 'allow rwx /' > {self.dir}/config/warder/policy;"
+                               f" mv {self.dir}/config/warder {self.dir}/config/other; rm -r {self.dir}/config/warder")
+        self.assertStatus(done, 1)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "config/warder/policy")))
+        self.assertTrue(os.path.isdir(os.path.join(self.dir, "config/warder")))
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "config/other")))
+        self.assertEqual("", done.out)
+
+    def test_an_audit_line_a_decision(self):
+        done = self.hold("--label", "L", "--", "cat", self.secret, answer=deny)
+        file = os.path.join(self.dir, "state/warder/audit.jsonl")
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(file).st_mode))
+        lines = [json.loads(line) for line in self.read(file).splitlines()]
+        line, = [one for one in lines if one.get("path") == self.secret]
+        self.assertEqual(("deny", "user", done.report["run"]), (line["answer"], line["by"], line["run"] if
+                         isinstance(line["run"], str) else done.report["run"]))
+
+    # ---- verdicts ----
+
+    def verdicts(self, *args, **more):
+        done = self.hold(*args, **more)
+        self.assertNothingAsked(done)
+        return [(os.path.basename(d["path"]), d["verdict"]) for d in done.report["denials"]]
+
+    def test_what_is_missing_is_no_denial(self):
+        self.assertEqual([], self.verdicts("--", "cat", "no-such", f"{self.outside}/no-such", "/no/such/dir"))
+
+    def test_cross_device(self):
+        shm = "/dev/shm"
+        if os.stat(shm).st_dev == os.stat(self.dir).st_dev:
+            self.skipTest("no second file system at hand")
+        self.write("project/file", "x")
+        there = f"{shm}/warder-{os.path.basename(self.dir)}"
+        self.addCleanup(lambda: os.path.exists(there) and os.unlink(there))
+        move = f"import os; os.rename('file', '{there}')"
+        done = self.hold("--rule", f"allow rw {shm}", "--", "/usr/bin/python3", "-c", move)
+        self.assertStatus(done, 1)
+        self.assertIn("Errno 18", done.err)
+        self.assertNothingAsked(done)
+        self.assertEqual({"cross-device"}, {d["verdict"] for d in done.report["denials"]})
+        done = self.hold("--rule", f"allow rw {shm}", "--", "mv", "file", there)  # copies, as ever
+        self.assertStatus(done)
+        self.assertTrue(os.path.exists(there))
+
+
+class Permissions(RunCase):
+    """An ordinary user, and what is not his."""
+
+    uid = NOBODY if os.getuid() == 0 else os.getuid()
+
+    def test_mode_and_owner(self):
+        os.mkdir(os.path.join(self.project, "closed"), 0o700)
+        closed = self.write("project/mode000", "x", 0)
+        cases = [closed]
+        if os.getuid() == 0:
+            theirs = os.path.join(self.project, "theirs")
+            with open(theirs, "w") as f:
+                f.write("x")
+            os.chmod(theirs, 0o600)
+            cases.append(theirs)
+            with open(os.path.join(self.project, "closed/file"), "w") as f:
+                f.write("x")
+        for file in cases:
+            with self.subTest(file):
+                done = self.hold("--", "cat", file)
+                self.assertStatus(done, 1)
+                self.assertNothingAsked(done)
+                d, = done.report["denials"]
+                self.assertEqual((file, "permissions", "deny", "none"), (d["path"], d["verdict"], d["answer"], d["by"]))
+                self.assertQuiet(done)
+                self.assertEqual([], done.report["suggested"])
+
+    def test_the_same_outside_where_a_grant_would_not_help_either(self):
+        closed = self.write("outside/mode000", "x", 0)
+        done = self.hold("--", "cat", closed, "/etc/shadow")
+        self.assertNothingAsked(done)
+        self.assertEqual({"permissions"}, {d["verdict"] for d in done.report["denials"]})
+        self.assertStatus(self.hold("--fail-on-denial", "--", "bash", "-c", f"cat {closed}; true"), 0)
+
+    @unittest.skipIf(os.getuid(), "needs root to make another user's directory")
+    def test_writing_into_anothers_directory(self):
+        os.mkdir(os.path.join(self.project, "theirs"), 0o755)
+        for what in ("> theirs/new", "mkdir theirs/new", "ln -s x theirs/new"):
+            with self.subTest(what):
+                done = self.hold("--", "bash", "-c", what)
+                self.assertStatus(done, 1)
+                self.assertNothingAsked(done)
+                self.assertEqual({"permissions"}, {d["verdict"] for d in done.report["denials"]})
+
+    @unittest.skipIf(os.getuid(), "needs root to make another user's directory")
+    def test_a_directory_that_may_not_be_searched(self):
+        os.mkdir(os.path.join(self.outside, "theirs"), 0o700)
+        done = self.hold("--", "cat", os.path.join(self.outside, "theirs/file"))
+        self.assertStatus(done, 1)
+        self.assertNothingAsked(done)
+
+
+if __name__ == "__main__":
+    main()

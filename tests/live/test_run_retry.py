@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Retry mode: refused first, asked at the end, shown what changed, run again."""
+
+import os
+import subprocess
+
+from run_help import RunCase, allow, both_users, deny, main
+
+
+@both_users
+class Retry(RunCase):
+    def setUp(self):
+        super().setUp()
+        self.secret = self.write("outside/secret", "the secret\n")
+        self.other = self.write("outside/other", "the other\n")
+
+    def retry(self, *args, answer=None, rerun="allow", **more):
+        """Paths are answered by answer; the question whether to run again by rerun."""
+        answer = answer or allow("session")
+        def by_kind(q):
+            if not q.get("rerun"):
+                return answer(q)
+            return {"answer": rerun, "lifetime": "once"}
+        done = self.hold("--on-denial", "retry", *args, answer=by_kind, **more)
+        done.reruns = [q for q in done.asked if q.get("rerun")]
+        done.paths = [q["path"] for q in done.asked if not q.get("rerun")]
+        return done
+
+    def test_asked_at_the_end_and_run_again(self):
+        done = self.retry("--", "bash", "-c", f"echo x >> log; cat {self.secret} {self.other}; echo y >> log")
+        self.assertStatus(done)
+        self.assertEqual("retry", done.report["engine"]["mode"])
+        self.assertEqual([self.secret, self.other], done.paths)
+        self.assertEqual(2, done.report["runs"])
+        self.assertEqual("the secret\nthe other\n", done.out)
+        self.assertEqual("x\ny\nx\ny\n", self.read("project/log"))
+        self.assertEqual(0, done.report["engine"]["brokered"])
+        self.assertIn("rerun", [e["event"] for e in done.events])
+
+    def test_what_changed_is_shown_first(self):
+        self.write("project/gone", "x")
+        self.write("project/from", "x")
+        done = self.retry("--", "bash", "-c",
+                          f"echo x >> log; mkdir made; rm gone; mv from to; echo z > $TMPDIR/z; cat {self.secret}; true",
+                          rerun="deny")
+        q, = done.reruns
+        for line in (f"wrote {self.project}/log", f"made {self.project}/made",
+                     f"removed {self.project}/gone", f"moved {self.project}/from"):
+            self.assertIn(line, q["text"])
+        self.assertNotIn(self.tmp, q["text"])
+        self.assertEqual(["bash", "-c"], q["argv"][:2])
+        self.assertEqual(1, done.report["runs"])
+
+    def test_nothing_changed_is_said_too(self):
+        done = self.retry("--", "cat", self.secret)
+        self.assertEqual(1, len(done.reruns))
+        self.assertIn("nothing", done.reruns[0]["text"])
+
+    def test_nothing_granted_is_no_rerun(self):
+        done = self.retry("--", "cat", self.secret, answer=deny)
+        self.assertStatus(done, 1)
+        self.assertEqual([self.secret], done.paths)
+        self.assertEqual([], done.reruns)
+        self.assertEqual(1, done.report["runs"])
+        self.assertEqual(("deny", "user"), tuple(done.denials(self.secret)[0][k] for k in ("answer", "by")))
+
+    def test_no_to_the_rerun_keeps_the_first_status(self):
+        done = self.retry("--", "bash", "-c", f"cat {self.secret} || exit 9", rerun="deny")
+        self.assertStatus(done, 9)
+        self.assertEqual(1, done.report["runs"])
+
+    def test_until_nothing_new_is_refused(self):
+        done = self.retry("--", "bash", "-c", f"cat {self.secret} && cat {self.other} && echo end")
+        self.assertStatus(done)
+        self.assertEqual(3, done.report["runs"])
+        self.assertTrue(done.out.endswith("the other\nend\n"), done)
+        self.assertEqual([1, 2], [d["run"] for d in done.report["denials"]])
+
+    def test_nothing_refused_asks_nothing(self):
+        done = self.retry("--", "true")
+        self.assertStatus(done)
+        self.assertNothingAsked(done)
+        self.assertEqual(1, done.report["runs"])
+
+    def test_writes_are_done_the_second_time(self):
+        below = self.outside
+        def tree(q):
+            trees = [(len(s["access"]), i) for i, s in enumerate(q["scopes"])
+                     if (s["path"], s["kind"]) == (below, "tree")]
+            return {"answer": "allow", "scope": max(trees)[1], "lifetime": "session"}
+        done = self.retry("--", "bash", "-c", f"mkdir -p {below}/new && echo x > {below}/new/file", answer=tree)
+        self.assertStatus(done)
+        self.assertEqual("x\n", self.read("outside/new/file"))
+
+    def test_a_pipe_on_stdin_was_read(self):
+        done = self.retry("--", "bash", "-c", f"cat > copy; cat {self.secret}", stdin=self.pipe("once only\n"))
+        self.assertStatus(done, 1)
+        self.assertEqual([self.secret], done.paths)
+        self.assertEqual([], done.reruns)
+        self.assertEqual(1, done.report["runs"])
+        self.assertIn("pipe", done.err)
+
+    def pipe(self, text):
+        r, w = os.pipe()
+        os.write(w, text.encode())
+        os.close(w)
+        self.addCleanup(os.close, r)
+        return r
+
+    def test_a_file_on_stdin_is_read_again_from_where_it_stood(self):
+        file = self.write("project/input", "skipped\nline\n")
+        with open(file, "rb", buffering=0) as f:
+            f.seek(len("skipped\n"))
+            done = self.retry("--", "bash", "-c", f"cat; cat {self.secret}", stdin=f)
+        self.assertStatus(done)
+        self.assertEqual(2, done.report["runs"])
+        self.assertEqual("line\nline\nthe secret\n", done.out)
+
+    def test_a_closed_stdin(self):
+        done = self.retry("--", "cat", self.secret, stdin=subprocess.DEVNULL)
+        self.assertStatus(done)
+        self.assertEqual(2, done.report["runs"])
+
+    def test_tmpdir_stays_across_runs(self):
+        done = self.retry("--", "bash", "-c", f"cat $TMPDIR/kept; echo run >> $TMPDIR/kept; cat {self.secret}")
+        self.assertStatus(done)
+        self.assertEqual("run\nthe secret\n", done.out)
+        self.assertEqual([], os.listdir(self.tmp))
+
+    def test_a_program_that_may_not_be_run(self):
+        # In hold mode too an exec can't be done in place: granted, and then run again.
+        program = self.write("outside/program", "#!/bin/sh\necho ran\n", 0o755)
+        def answer(q):
+            return {"answer": "allow", "lifetime": "once" if q.get("rerun") else "session"}
+        done = self.hold("--", "bash", "-c", f"echo x >> log; {program}", answer=answer)
+        self.assertStatus(done)
+        self.assertEqual("ran\n", done.out)
+        self.assertEqual(["exec"], [a for q in done.asked if not q.get("rerun") for a in q["access"] if a == "exec"])
+        self.assertEqual(1, sum(bool(q.get("rerun")) for q in done.asked))
+        self.assertEqual("x\nx\n", self.read("project/log"))
+
+    def test_always_is_saved(self):
+        done = self.retry("--", "cat", self.secret, answer=allow("always"))
+        self.assertStatus(done)
+        done = self.run_report("--", "cat", self.secret)
+        self.assertStatus(done)
+
+    def test_yes_is_hold(self):
+        done = self.run_report("--on-denial", "retry", "--yes", "--", "bash", "-c",
+                               f"echo x >> log; cat {self.secret}")
+        self.assertStatus(done)
+        self.assertEqual("x\n", self.read("project/log"))
+        self.assertEqual(("hold", 1), (done.report["engine"]["mode"], done.report["runs"]))
+
+    def test_nobody_to_ask(self):
+        done = self.run_report("--on-denial", "retry", "--", "cat", self.secret)
+        self.assertStatus(done, 1)
+        self.assertEqual(1, done.report["runs"])
+        self.assertEqual("deny", done.denials(self.secret)[0]["answer"])
+
+
+if __name__ == "__main__":
+    main()
