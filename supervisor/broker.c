@@ -229,9 +229,10 @@ static int act_link(const struct job *j, struct act_result *r)
 }
 
 /*
- * bind keeps the tracee's own string (getsockname shows it), so the kernel walks a path again here.
- * What it may reach is therefore walled in: this thread takes on a Landlock domain whose one rule is
- * MAKE_SOCK on the parent that was decided on, and ends after the act.
+ * bind keeps the tracee's own string where it can (getsockname shows it), so the kernel walks a path
+ * again here. What it may reach is therefore walled in: this thread takes on a Landlock domain whose
+ * one rule is MAKE_SOCK on the parent that was decided on, and ends after the act. A rule covers what
+ * is below as well: where that is not all the same, the address is the plain name in the parent.
  */
 static int bind_walled(const struct job *j)
 {
@@ -325,8 +326,8 @@ static int thing_take(struct thing *t, const struct path_at *at)
 	return 0;
 }
 
-/* bind: a copy of the tracee's socket, its working directory and its address. */
-static int take_bind(struct job *j, const struct call *c, struct call_view view)
+/* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
+static int take_bind(struct job *j, const struct call *c, struct call_view view, bool as_given)
 {
 	char path[64];
 	int pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, view.tgid, 0);
@@ -335,11 +336,13 @@ static int take_bind(struct job *j, const struct call *c, struct call_view view)
 	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);
 	if (j->socket < 0)
 		return -errno;
+	if (j->at[0].parent < 0)
+		return -EACCES;
 	snprintf(path, sizeof path, "/proc/%d/cwd", view.tid);
-	j->cwd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	j->cwd = as_given ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : copy_fd(j->at[0].parent);
 	if (j->cwd < 0)
 		return -errno;
-	const char *given = c->path[0].given;
+	const char *given = as_given ? c->path[0].given : j->at[0].name;
 	size_t len = strlen(given);
 	if (len >= sizeof j->address.sun_path)
 		return -EINVAL;
@@ -355,7 +358,7 @@ static uint64_t flags_of(const struct call *c)
 }
 
 static int job_new(const struct call *c, struct call_view view, const struct identity *as,
-		   struct job **ret)
+		   bool as_given, struct job **ret)
 {
 	struct job *j = calloc(1, sizeof *j);
 	if (!j)
@@ -380,7 +383,7 @@ static int job_new(const struct call *c, struct call_view view, const struct ide
 	if (!err && c->target && !(j->target = strdup(c->target)))
 		err = -ENOMEM;
 	if (!err && j->need == CALL_NEED_BIND)
-		err = take_bind(j, c, view);
+		err = take_bind(j, c, view, as_given);
 	if (err) {
 		job_free(j);
 		return err;
@@ -599,12 +602,12 @@ int broker_fd(const struct broker *b)
 }
 
 int broker_submit(struct broker *b, const struct call *c, struct call_view view,
-		  const struct identity *as, uint64_t *ret_id)
+		  const struct identity *as, bool as_given, uint64_t *ret_id)
 {
 	struct job *j;
 	if (!broker_can(c))
 		return -EOPNOTSUPP;
-	int err = job_new(c, view, as, &j);
+	int err = job_new(c, view, as, as_given, &j);
 	if (err)
 		return err;
 	pthread_mutex_lock(&b->lock);

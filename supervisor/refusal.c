@@ -6,6 +6,7 @@
 #include "landlock/llright.h"
 #include "supervisor/breadth.h"
 #include "supervisor/presets.h"
+#include "supervisor/reach.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
 
@@ -440,6 +441,17 @@ static bool can_be_done_in_place(const struct waiter *w)
 	return broker_can(w->call) && !depends_on_opener(&w->call->path[0].at);
 }
 
+/* May a name be made everywhere below the directory of this one? */
+static bool is_open_around(const struct run *r, const struct path_at *at)
+{
+	struct reach below;
+	char *dir AUTOFREE = NULL;
+	if (at->parent < 0 || path_of_fd(at->parent, &dir))
+		return false;
+	reach_of(r->session->policy, dir, &below);
+	return below.allow & ACCESS_CREATE;
+}
+
 static void act(struct run *r, struct waiter *w)
 {
 	if (!can_be_done_in_place(w)) {
@@ -449,7 +461,8 @@ static void act(struct run *r, struct waiter *w)
 	}
 	leave_question(r, w, "covered");
 	struct call_view view = {w->who.tid, w->pid};
-	int err = broker_submit(r->broker, w->call, view, &w->as, &w->act);
+	bool as_given = is_open_around(r, &w->call->path[0].at);
+	int err = broker_submit(r->broker, w->call, view, &w->as, as_given, &w->act);
 	if (!err)
 		return;
 	run_say(r, "%s could not be done in the command's place: %s", w->call->ent->name,
