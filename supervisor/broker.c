@@ -22,7 +22,9 @@
 /* Threads that wait for work; more are made while acts block, and end when idle. */
 #define WORKERS_IDLE_MAX 2
 /* A tree that blocks in more opens than this at once is refused further ones (-EAGAIN). */
-#define WORKERS_MAX 64
+#define BLOCKERS_MAX 64
+/* So that what can't block never waits for what does. */
+#define WORKERS_MAX (BLOCKERS_MAX + 8)
 
 /* One side of an act: what was decided on. */
 struct thing {
@@ -54,6 +56,7 @@ struct job {
 	socklen_t address_len;
 	/* state, under the broker's lock */
 	pthread_t thread;
+	bool may_block;
 	bool running;
 	bool cancelled;
 	struct broker_done done;
@@ -70,6 +73,7 @@ struct broker {
 	struct job *running;
 	struct job *finished, **finished_end;
 	unsigned workers, idle;
+	unsigned blockers; /* jobs that may block, waiting or running */
 	bool stopping;
 	int signal;
 	struct sigaction old_action;
@@ -352,6 +356,14 @@ static int take_bind(struct job *j, const struct call *c, struct call_view view,
 	return 0;
 }
 
+/* A FIFO waits for its other side, a device for whatever it likes. */
+static bool may_block(const struct job *j)
+{
+	mode_t mode = j->at[0].mode;
+	return j->need == CALL_NEED_OPEN && j->at[0].exists && !(j->flags & O_NONBLOCK) &&
+	       (S_ISFIFO(mode) || S_ISCHR(mode) || S_ISBLK(mode));
+}
+
 static uint64_t flags_of(const struct call *c)
 {
 	return c->path[0].need == CALL_NEED_OPEN ? c->open_flags : c->at_flags;
@@ -388,6 +400,7 @@ static int job_new(const struct call *c, struct call_view view, const struct ide
 		job_free(j);
 		return err;
 	}
+	j->may_block = may_block(j);
 	*ret = j;
 	return 0;
 }
@@ -442,6 +455,7 @@ static void finish(struct broker *b, struct job *j)
 {
 	list_remove(&b->running, j);
 	j->running = false;
+	b->blockers -= j->may_block;
 	j->next = NULL;
 	*b->finished_end = j;
 	b->finished_end = &j->next;
@@ -615,11 +629,12 @@ int broker_submit(struct broker *b, const struct call *c, struct call_view view,
 	bool spare = b->idle > 0 && !b->queue;
 	if (!spare && b->workers < WORKERS_MAX)
 		err = start_worker(b);
-	if (b->workers == 0) {
+	if (b->workers == 0 || (j->may_block && b->blockers >= BLOCKERS_MAX)) {
 		pthread_mutex_unlock(&b->lock);
 		job_free(j);
 		return err ? err : -EAGAIN;
 	}
+	b->blockers += j->may_block;
 	*b->queue_end = j;
 	b->queue_end = &j->next;
 	*ret_id = j->id;
