@@ -740,12 +740,22 @@ int refusal_apply(struct run *r, const struct question *q, const struct answer *
 	return err;
 }
 
+/*
+ * Several may wait behind one question. "Once" is said of the process that it named, and no other gets
+ * it: that one may be another program altogether. It is asked about in its own name.
+ */
+static bool is_answered(const struct waiter *w, const struct question *q, const struct answer *a)
+{
+	bool once = a->allow && a->lifetime == LIFETIME_ONCE;
+	return w->question == q->id && (!once || w->pid == q->pid);
+}
+
 /* The asked waiters' denials with what was answered. */
 static void record_answer(struct run *r, const struct question *q, const struct answer *a)
 {
 	bool first = true;
 	for (struct waiter *w = r->waiters; w; w = w->next) {
-		if (w->question != q->id)
+		if (!is_answered(w, q, a))
 			continue;
 		struct ruling ruling = rule_on(r, w);
 		record(r, w, &ruling, a->allow, a->by, a->lifetime);
@@ -792,7 +802,7 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	uint64_t id = q->id;
 	record_answer(r, q, a);
 	for (struct waiter *w = r->waiters; w; w = w->next)
-		if (w->question == id && refusal_apply(r, q, a, w->pid))
+		if (is_answered(w, q, a) && refusal_apply(r, q, a, w->pid))
 			run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);
 }
