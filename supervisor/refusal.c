@@ -4,6 +4,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/proc.h"
+#include "supervisor/reach.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
 
@@ -190,6 +191,17 @@ static bool can_be_done_in_place(const struct waiter *w)
 	return broker_can(w->call) && !depends_on_opener(&w->call->path[0].at);
 }
 
+/* May a name be made everywhere below the directory of this one? */
+static bool is_open_around(const struct run *r, const struct path_at *at)
+{
+	struct reach below;
+	char *dir AUTOFREE = NULL;
+	if (at->parent < 0 || path_of_fd(at->parent, &dir))
+		return false;
+	reach_of(r->session->policy, dir, &below);
+	return below.allow & ACCESS_CREATE;
+}
+
 static void act(struct run *r, struct waiter *w)
 {
 	if (!can_be_done_in_place(w)) {
@@ -199,7 +211,8 @@ static void act(struct run *r, struct waiter *w)
 	}
 	leave_question(r, w, "covered");
 	struct call_view view = {w->who.tid, w->pid};
-	int err = broker_submit(r->broker, w->call, view, &w->as, &w->act);
+	bool as_given = is_open_around(r, &w->call->path[0].at);
+	int err = broker_submit(r->broker, w->call, view, &w->as, as_given, &w->act);
 	if (!err)
 		return;
 	run_say(r, "%s could not be done in the command's place: %s", w->call->ent->name,
@@ -390,12 +403,22 @@ static void settle(struct run *r, struct waiter *w)
 
 /* ---- the answer ---- */
 
+/*
+ * Several may wait behind one question. "Once" is said of the process that it named, and no other
+ * gets it: that one may be another program altogether. It is asked about in its own name.
+ */
+static bool is_answered(const struct waiter *w, const struct question *q, const struct answer *a)
+{
+	bool once = a->allow && a->lifetime == LIFETIME_ONCE;
+	return w->question == q->id && (!once || w->pid == q->pid);
+}
+
 /* The asked waiters' denials with what was answered. */
 static void record_answer(struct run *r, const struct question *q, const struct answer *a)
 {
 	bool first = true;
 	for (struct waiter *w = r->waiters; w; w = w->next) {
-		if (w->question != q->id)
+		if (!is_answered(w, q, a))
 			continue;
 		struct ruling ruling = ruling_of(r, w);
 		record(r, w, &ruling, a->allow, a->by, a->lifetime);
@@ -469,7 +492,7 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	bool once = lasting.allow && lasting.lifetime == LIFETIME_ONCE;
 	int err = once ? 0 : answer_apply(r, q, &lasting, 0);
 	for (struct waiter *w = r->waiters; w; w = w->next)
-		if (!err && w->question == id && a->allow)
+		if (!err && a->allow && is_answered(w, q, a))
 			err = once ? answer_apply(r, q, a, w->pid) : allow_waiter(r, w, q);
 	if (err)
 		run_say(r, "no memory to remember an answer");
