@@ -174,7 +174,7 @@ class Calls(RunCase):
                 ("rename_here", "rename", "move1", "moved1", ["create", "delete"]),
                 ("renameat_away", "renameat", "move2", "sub/moved2", ["create", "delete", "move"]),
                 ("rename_over", "renameat", "move3", "moved3", ["create", "delete"]),
-                ("link_new", "link", "file", "hard1", ["create"]),
+                ("link_new", "link", "hard1", "file", ["create"]),  # the one that needs something first
                 ("linkat_new", "linkat", "file", "sub/hard2", ["create", "move"])):
             with self.subTest(name):
                 q = self.asked_by(name)
