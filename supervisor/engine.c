@@ -302,10 +302,10 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_EXECED:
 		if (ev->pid == r->main)
 			r->out->ran = true;
-		refusal_execed(r, ev->pid);
+		ruling_once_forget(r, ev->pid);
 		break;
 	case TRACER_EXITED:
-		refusal_execed(r, ev->pid);
+		ruling_once_forget(r, ev->pid);
 		if (ev->pid == r->main)
 			lifecycle_main_ended(r, ev->status);
 		break;

@@ -3,7 +3,8 @@
  */
 #include "supervisor/run.h"
 
-#include "supervisor/escape.h"
+#include "supervisor/proc.h"
+#include "supervisor/redact.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -65,18 +66,13 @@ static void note_leftover(struct run *r, pid_t pid)
 	if (!list)
 		return;
 	rep->leftovers = list;
-	char file[64], text[4096] = "";
-	snprintf(file, sizeof file, "/proc/%d/exe", pid);
-	ssize_t n = readlink(file, text, sizeof text - 1);
-	struct report_leftover *one = &list[rep->leftovers_len++];
-	*one = (struct report_leftover){.pid = pid, .exe = strndup(text, n < 0 ? 0 : (size_t)n)};
-	snprintf(file, sizeof file, "/proc/%d/cmdline", pid);
-	FILE *f = fopen(file, "re");
-	n = f ? (ssize_t)fread(text, 1, sizeof text - 1, f) : 0;
-	if (f)
-		fclose(f);
-	text[n < 0 ? 0 : n] = '\0';
-	one->argv0 = strdup(text);
+	char **argv = proc_argv(pid);
+	list[rep->leftovers_len++] = (struct report_leftover){
+		.pid = pid,
+		.exe = proc_link(pid, "exe"),
+		.argv0 = strdup(argv && argv[0] ? argv[0] : ""),
+	};
+	redact_free(argv);
 }
 
 static void end_leftovers(void *arg)

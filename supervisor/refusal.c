@@ -3,299 +3,20 @@
  */
 #include "supervisor/run.h"
 
-#include "landlock/llright.h"
-#include "supervisor/breadth.h"
-#include "supervisor/presets.h"
+#include "supervisor/proc.h"
 #include "supervisor/redact.h"
-#include "supervisor/terminals.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <linux/fs.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
-#include <unistd.h>
 
 /* The kernel's own "make the call again after the signal" (include/linux/errno.h). */
 #define KERNEL_ERESTARTSYS 512
-
-/* How the policy sees a call: the hardest effect of its needs. */
-struct ruling {
-	enum effect effect;
-	const struct rule *rule;
-	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
-	const char *note;
-};
-
-/* ---- /proc of the one who asks ---- */
-
-static char *proc_link(pid_t pid, const char *what)
-{
-	char file[64], text[PATH_MAX];
-	snprintf(file, sizeof file, "/proc/%d/%s", pid, what);
-	ssize_t n = readlink(file, text, sizeof text - 1);
-	return strndup(n < 0 ? "" : text, n < 0 ? 0 : (size_t)n);
-}
-
-#define CMDLINE_MAX 65536
-
-static char **proc_argv(pid_t pid)
-{
-	char file[64];
-	struct buf text = {.max = CMDLINE_MAX};
-	char chunk[4096];
-	ssize_t n;
-	snprintf(file, sizeof file, "/proc/%d/cmdline", pid);
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && text.len + sizeof chunk < CMDLINE_MAX &&
-	       (n = read(fd, chunk, sizeof chunk)) > 0)
-		buf_add(&text, chunk, (size_t)n);
-	size_t words = 0;
-	for (size_t i = 0; i < text.len; i++)
-		words += !text.data[i];
-	char **raw = calloc(words + 1, sizeof *raw);
-	for (size_t i = 0, w = 0; raw && w < words; w++) {
-		raw[w] = text.data + i;
-		i += strlen(raw[w]) + 1;
-	}
-	char **argv = raw ? redact_argv(raw) : NULL;
-	free(raw);
-	buf_free(&text);
-	return argv;
-}
-
-/* ---- the ruling ---- */
-
-static uint32_t once_bits(const struct run *r, pid_t pid, const char *path)
-{
-	uint32_t bits = 0;
-	for (const struct once *o = r->onces; o; o = o->next)
-		if (o->pid == pid && !strcmp(o->path, path))
-			bits |= o->access;
-	return bits;
-}
-
-/* The accesses that an answer allows to this very path: to the process, or to all. */
-static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
-{
-	uint32_t bits = once_bits(r, pid, path);
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
-		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
-		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
-		    rule->effect == EFFECT_ALLOW)
-			bits |= bit;
-	}
-	return bits;
-}
-
-static bool harder(enum effect a, enum effect b)
-{
-	static const int rank[] = {
-		[EFFECT_ALLOW] = 0, [EFFECT_ASK] = 1, [EFFECT_DENY] = 2, [EFFECT_FORBID] = 3};
-	return rank[a] > rank[b];
-}
-
-/* The policy on one path; "once" answers overrule everything but forbid. */
-static struct decision decide_path(const struct run *r, pid_t pid, const char *path,
-				   uint32_t access, uint32_t *ret_asked)
-{
-	struct decision worst = {.effect = EFFECT_ALLOW};
-	uint32_t once = once_bits(r, pid, path);
-	*ret_asked = 0;
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
-		if (!(access & bit))
-			continue;
-		struct decision d = policy_decide(r->session->policy, path, bit);
-		if ((once & bit) && d.effect != EFFECT_FORBID)
-			d.effect = EFFECT_ALLOW;
-		if (d.effect != EFFECT_ALLOW)
-			*ret_asked |= bit;
-		if (harder(d.effect, worst.effect) || (d.effect == worst.effect && !worst.rule))
-			worst = d;
-	}
-	return worst;
-}
-
-static int cached_guard(struct run *r, const struct guard **ret)
-{
-	if (!r->guard || r->guard_version != r->session->policy_version) {
-		struct guard *g;
-		int err = guard_new(r->session->policy, &g);
-		if (err)
-			return err;
-		guard_free(r->guard);
-		r->guard = g;
-		r->guard_version = r->session->policy_version;
-	}
-	*ret = r->guard;
-	return 0;
-}
-
-/* A guard of the policy as it is for one process: with its "once" answers. */
-static int own_guard(const struct run *r, pid_t pid, struct guard **ret)
-{
-	struct policy *p;
-	int err = policy_copy(r->session->policy, &p);
-	for (const struct once *o = r->onces; !err && o; o = o->next) {
-		struct rule rule = {.effect = EFFECT_ALLOW,
-				    .kind = RULE_EXACT,
-				    .source = RULE_ANSWER,
-				    .access = o->access,
-				    .path = o->path,
-				    .origin = (char *)"an answer"};
-		if (o->pid == pid)
-			err = policy_add(p, &rule);
-	}
-	if (!err)
-		err = guard_new(p, ret);
-	policy_free(p);
-	return err;
-}
-
-static bool has_onces(const struct run *r, pid_t pid)
-{
-	for (const struct once *o = r->onces; o; o = o->next)
-		if (o->pid == pid)
-			return true;
-	return false;
-}
-
-static bool makes_a_name(enum call_need need)
-{
-	return need == CALL_NEED_OPEN || need == CALL_NEED_SYMLINK || need == CALL_NEED_MKNOD ||
-	       need == CALL_NEED_BIND;
-}
-
-/* A move or link: what it would carry, and where to. */
-static void guard_move(const struct guard *g, const struct call *c, struct ruling *out)
-{
-	struct policy_error why;
-	bool link = c->path[0].need == CALL_NEED_LINK_FROM;
-	bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
-	if (!guard_may_move(g, &c->path[0].at, &c->path[1].at, exchange, link, &why))
-		return;
-	out->effect = EFFECT_DENY;
-	out->rule = NULL;
-	out->note = "it would carry a protected path into the open";
-}
-
-/*
- * Would a non-directory of this name stand where a protected path must be able to come? A symlink
- * or a .git file there would lead the name elsewhere. Compared without case: the file system may
- * be.
- */
-static bool would_cover(const struct run *r, const char *path)
-{
-	size_t n = strlen(path);
-	for (size_t i = 0; i < policy_len(r->session->policy); i++) {
-		const struct rule *rule = policy_at(r->session->policy, i);
-		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
-		if (literal && rule->effect != EFFECT_ALLOW && !strncasecmp(rule->path, path, n) &&
-		    rule->path[n] == '/')
-			return true;
-	}
-	return false;
-}
-
-/* One thing: is it, or does it lie in, a protected thing under another name? */
-static void guard_thing(const struct run *r, const struct guard *g, const struct waiter *w,
-			struct ruling *out)
-{
-	const struct path_at *at = w->verdict.need[0].at;
-	uint32_t access = w->verdict.need[0].access;
-	const struct rule *rule = NULL;
-	int err = guard_find(g, at, access, &rule);
-	/* Under its own name the policy has spoken already. */
-	if (err && !(rule && rule->path && breadth_is_below(at->real, rule->path))) {
-		out->effect = rule ? rule->effect : EFFECT_DENY;
-		out->rule = rule;
-		out->note = "it is a protected path under another name";
-		out->asked[0] = access;
-	} else if (!at->exists && makes_a_name(w->call->path[0].need) && at->parent >= 0 &&
-		   would_cover(r, at->real)) {
-		out->effect = EFFECT_DENY;
-		out->rule = NULL;
-		out->note = "a protected path would lie below it";
-	} else if (at->exists && guard_hardlink_doubt(g, &at->st)) {
-		out->effect = EFFECT_ASK;
-		out->note = "it has other names, and one may be protected";
-		out->asked[0] = access;
-	}
-}
-
-/* By inode and by name: what a path string can't say (see guard.h). Hardens *out, never softens. */
-static int guard_objects(struct run *r, const struct waiter *w, struct ruling *out)
-{
-	const struct call *c = w->call;
-	struct guard *own = NULL;
-	const struct guard *g = NULL;
-	int err = has_onces(r, w->pid) ? own_guard(r, w->pid, &own) : cached_guard(r, &g);
-	if (err)
-		return err;
-	if (own)
-		g = own;
-	bool moves =
-		c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
-	if (moves)
-		guard_move(g, c, out);
-	else
-		guard_thing(r, g, w, out);
-	if (own)
-		out->rule = NULL; /* it may be the guard's own copy's */
-	guard_free(own);
-	return 0;
-}
-
-/* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
-static bool is_unnamed(const struct call *c, unsigned i)
-{
-	const struct path_at *at = &c->path[i].at;
-	return c->path[i].need == CALL_NEED_LINK_FROM && at->exists && !at->st.st_nlink;
-}
-
-static struct ruling rule_on(struct run *r, const struct waiter *w)
-{
-	struct ruling out = {.effect = EFFECT_ALLOW};
-	for (unsigned i = 0; i < CALL_PATHS; i++) {
-		const struct need *need = &w->verdict.need[i];
-		if (!need->access || !need->at || is_unnamed(w->call, i))
-			continue;
-		if (need->at->unreachable || !need->at->real) {
-			out.effect = EFFECT_FORBID;
-			out.note = "it has no path in the supervisor's view";
-			return out;
-		}
-		struct decision d =
-			decide_path(r, w->pid, need->at->real, need->access, &out.asked[i]);
-		if (d.effect == EFFECT_ASK && terminals_is_the_trees(r->tracer, need->at)) {
-			d.effect = EFFECT_ALLOW;
-			out.asked[i] = 0;
-		}
-		if (i == 0 || harder(d.effect, out.effect)) {
-			out.effect = d.effect;
-			out.rule = d.rule;
-		}
-	}
-	if (out.effect != EFFECT_ALLOW)
-		return out;
-	if (guard_objects(r, w, &out)) {
-		out.effect = EFFECT_DENY;
-		out.note = "the protected paths could not be looked at";
-	}
-	/* An answer for this very path has looked at the doubt already. */
-	if (out.effect == EFFECT_ASK &&
-	    !(out.asked[0] & ~answered_bits(r, w->pid, w->verdict.need[0].at->real)))
-		out.effect = EFFECT_ALLOW;
-	return out;
-}
 
 /* ---- the record ---- */
 
@@ -344,8 +65,8 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 		     struct denial *d)
 {
 	const struct call *c = w->call;
-	bool unnamed = is_unnamed(c, 0);
 	/* Of two paths the one that needs something comes first. */
+	bool unnamed = ruling_is_unnamed(c, 0);
 	unsigned first = unnamed || (ruling && !ruling->asked[0] && ruling->asked[1]) ? 1 : 0;
 	unsigned second = 1 - first;
 	const struct path_at *at =
@@ -511,20 +232,6 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 
 /* ---- ask ---- */
 
-static int add_once(struct run *r, pid_t pid, const char *path, uint32_t access)
-{
-	struct once *o = calloc(1, sizeof *o);
-	char *copy = strdup(path);
-	if (!o || !copy) {
-		free(o);
-		free(copy);
-		return -ENOMEM;
-	}
-	*o = (struct once){.next = r->onces, .pid = pid, .access = access, .path = copy};
-	r->onces = o;
-	return 0;
-}
-
 static struct question *question_about(struct run *r, const struct waiter *w,
 				       const struct denial *d)
 {
@@ -580,7 +287,8 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
-	/* A front whose peer is gone answers at once, before the waiter stands behind the question. */
+	/* A front whose peer is gone answers at once, before the waiter stands behind the question.
+	 */
 	uint64_t id = 0;
 	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {
 		record_denial(r, d, BY_NONE);
@@ -625,8 +333,8 @@ static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *rul
 	if (!r->command->yes || r->end != RUN_GOES_ON || is_sensitive(r, w))
 		return false;
 	for (unsigned i = 0; i < CALL_PATHS; i++)
-		if (ruling->asked[i] && w->verdict.need[i].at->real &&
-		    add_once(r, w->pid, w->verdict.need[i].at->real, ruling->asked[i]))
+		if (ruling->asked[i] &&
+		    ruling_once_add(r, w->pid, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
 	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
 	act(r, w);
@@ -649,7 +357,7 @@ static void ask_or_refuse(struct run *r, struct waiter *w, const struct ruling *
 
 static void settle(struct run *r, struct waiter *w)
 {
-	struct ruling ruling = rule_on(r, w);
+	struct ruling ruling = ruling_of(r, w);
 	switch (ruling.effect) {
 	case EFFECT_ALLOW:
 		act(r, w);
@@ -668,110 +376,6 @@ static void settle(struct run *r, struct waiter *w)
 
 /* ---- the answer ---- */
 
-static struct policy_vars vars_of(const struct run *r)
-{
-	return (struct policy_vars){.home = r->session->home,
-				    .project = r->session->project.dir,
-				    .tmpdir = r->session->tmpdir,
-				    .env = r->env};
-}
-
-static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
-{
-	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
-	struct policy_error why;
-	struct buf comment = {0};
-	struct tm tm;
-	char date[32];
-	if (!file)
-		return -ENOMEM;
-	time_t now = time(NULL);
-	gmtime_r(&now, &tm);
-	strftime(date, sizeof date, "%Y-%m-%d", &tm);
-	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
-	struct policy_vars vars = vars_of(r);
-	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
-	buf_free(&comment);
-	if (err)
-		run_say(r, "the answer was not saved: %s", why.text);
-	return err;
-}
-
-static int add_answer_rule(struct run *r, const struct question *q, const struct answer *a,
-			   enum rule_kind kind, const char *path, uint32_t access)
-{
-	struct rule rule = {.effect = a->allow ? EFFECT_ALLOW : EFFECT_DENY,
-			    .kind = kind,
-			    .source = RULE_ANSWER,
-			    .access = access,
-			    .path = (char *)path,
-			    .origin = (char *)"an answer"};
-	int err = session_grant(r->session, &rule);
-	if (!err && a->lifetime == LIFETIME_ALWAYS && r->session->saving)
-		save_rule(r, &rule, q); /* said there; the session's rule holds all the same */
-	return err;
-}
-
-static int apply_preset(struct run *r, const char *name)
-{
-	struct policy_error why;
-	struct policy_vars vars = vars_of(r);
-	int err = preset_add(r->session->policy, name, &vars, &why);
-	r->session->policy_version++;
-	return err;
-}
-
-static void add_grant(struct run *r, const struct scope *scope, const struct answer *a)
-{
-	struct report *rep = &r->out->report;
-	struct report_grant *list = realloc(rep->grants, (rep->grants_len + 1) * sizeof *list);
-	char *path = strdup(scope->path);
-	if (list)
-		rep->grants = list;
-	if (!list || !path) {
-		free(path);
-		return;
-	}
-	rep->grants[rep->grants_len++] = (struct report_grant){.path = path,
-							       .access = scope->access,
-							       .kind = scope->kind,
-							       .lifetime = a->lifetime,
-							       .by = a->by};
-}
-
-/*
- * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
- * where a wider rule leaves a doubt about this one path.
- */
-static int allow_waiter(struct run *r, const struct waiter *w, const struct question *q)
-{
-	const struct scope *narrowest = &q->scopes.item[0];
-	int err = add_once(r, w->pid, q->path, narrowest->access);
-	if (!err && narrowest->path2)
-		err = add_once(r, w->pid, narrowest->path2, narrowest->access);
-	return err;
-}
-
-int refusal_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid)
-{
-	const struct scope *scope = &q->scopes.item[a->allow ? a->scope : 0];
-	if (!a->allow && a->by != BY_USER)
-		return 0; /* silence is not remembered as a word */
-	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
-		int err = add_once(r, pid, q->path, scope->access);
-		if (!err && scope->path2)
-			err = add_once(r, pid, scope->path2, scope->access);
-		return err;
-	}
-	if (scope->kind == SCOPE_PRESET)
-		return apply_preset(r, scope->path);
-	enum rule_kind kind = scope->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE;
-	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
-	if (!err && scope->path2)
-		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
-	return err;
-}
-
 /* The asked waiters' denials with what was answered. */
 static void record_answer(struct run *r, const struct question *q, const struct answer *a)
 {
@@ -779,12 +383,12 @@ static void record_answer(struct run *r, const struct question *q, const struct 
 	for (struct waiter *w = r->waiters; w; w = w->next) {
 		if (w->question != q->id)
 			continue;
-		struct ruling ruling = rule_on(r, w);
+		struct ruling ruling = ruling_of(r, w);
 		record(r, w, &ruling, a->allow, a->by, a->lifetime);
 		first = false;
 	}
 	if (!first && a->allow)
-		add_grant(r, &q->scopes.item[a->scope], a);
+		answer_add_grant(r, &q->scopes.item[a->scope], a);
 }
 
 /*
@@ -824,10 +428,11 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	uint64_t id = q->id;
 	record_answer(r, q, a);
 	bool once = a->allow && a->lifetime == LIFETIME_ONCE;
-	int err = once ? 0 : refusal_apply(r, q, a, 0);
+	int err = once ? 0 : answer_apply(r, q, a, 0);
 	for (struct waiter *w = r->waiters; w; w = w->next)
 		if (!err && w->question == id && a->allow)
-			err = once ? refusal_apply(r, q, a, w->pid) : allow_waiter(r, w, q);
+			err = once ? answer_apply(r, q, a, w->pid)
+				   : answer_allow_process(r, q, w->pid);
 	if (err)
 		run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);
@@ -899,63 +504,12 @@ void refusal_give_up(struct run *r)
 	}
 }
 
-void refusal_execed(struct run *r, pid_t pid)
-{
-	for (struct once **p = &r->onces; *p;) {
-		struct once *o = *p;
-		if (o->pid != pid) {
-			p = &o->next;
-			continue;
-		}
-		*p = o->next;
-		free(o->path);
-		free(o);
-	}
-}
-
-/* ---- signals that wait behind a held call ---- */
-
-/* The signals in the hexadecimal mask of one status line. */
-static uint64_t mask_of(const char *status, const char *key)
-{
-	uint64_t mask = 0;
-	const char *line = strstr(status, key);
-	if (line)
-		sscanf(line + strlen(key), ":%" SCNx64, &mask);
-	return mask;
-}
-
-#define BIT(sig) (1ULL << ((sig)-1))
-
-/* Those whose default action ends a process. */
-static const uint64_t ending_signals = BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGTERM) |
-				       BIT(SIGALRM) | BIT(SIGUSR1) | BIT(SIGUSR2) | BIT(SIGPIPE) |
-				       BIT(SIGVTALRM) | BIT(SIGPROF) | BIT(SIGXCPU);
-
-/* *ret_ends: one that will end the process; returns: any that will be delivered. */
-static bool deliverable(pid_t tid, bool *ret_ends)
-{
-	char file[64], text[8192];
-	snprintf(file, sizeof file, "/proc/%d/status", tid);
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	*ret_ends = false;
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	uint64_t pending = mask_of(text, "SigPnd") | mask_of(text, "ShdPnd");
-	uint64_t open = pending & ~mask_of(text, "SigBlk") & ~mask_of(text, "SigIgn");
-	uint64_t caught = mask_of(text, "SigCgt");
-	*ret_ends = open & ~caught & ending_signals;
-	return open & (caught | ending_signals);
-}
-
 void refusal_check_signals(struct run *r)
 {
 	for (struct waiter *w = r->waiters, *next; w; w = next) {
 		next = w->next;
 		bool ends;
-		bool any = deliverable(w->who.tid, &ends);
+		bool any = proc_signal_waits(w->who.tid, &ends);
 		if (w->act && any) {
 			broker_cancel(r->broker, w->act); /* as a blocking open would be */
 		} else if (!w->act && ends) {
@@ -975,5 +529,5 @@ void refusal_release(struct run *r)
 		free(w);
 	}
 	while (r->onces)
-		refusal_execed(r, r->onces->pid);
+		ruling_once_forget(r, r->onces->pid);
 }

@@ -73,7 +73,7 @@ void rerun_answered(struct run *r, const struct question *q, const struct answer
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE)
 		lasting.lifetime = LIFETIME_SESSION;
-	if (refusal_apply(r, q, &lasting, 0))
+	if (answer_apply(r, q, &lasting, 0))
 		run_say(r, "no memory to remember an answer");
 	else if (a->allow)
 		r->rerun_useful = true;

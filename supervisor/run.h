@@ -1,6 +1,7 @@
 /*
  * run: the inside of the engine: one command from spawn to the last process's end. Private to
- * engine.c, refusal.c (what is refused), lifecycle.c (signals, time, leftovers) and rerun.c.
+ * engine.c, refusal.c (a refused call, from its stop to its end), ruling.c (what the policy says of
+ * it), answer.c (what an answer means), lifecycle.c (signals, time, leftovers) and rerun.c.
  */
 #pragma once
 
@@ -124,14 +125,41 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 void refusal_act_done(struct run *r, const struct broker_done *done);
 /* Nobody will answer any more: everyone who waits is refused. */
 void refusal_give_up(struct run *r);
-void refusal_execed(struct run *r, pid_t pid);
 /* Pending signals that would end a held thread's process are not kept waiting for an answer. */
 void refusal_check_signals(struct run *r);
 void refusal_release(struct run *r);
 /* A denial into the report, the audit and the events; also one that was answered at the end. */
 void refusal_record(struct run *r, const struct denial *d);
+
+/* ruling.c */
+
+/* How the policy sees a call: the hardest effect of its needs. */
+struct ruling {
+	enum effect effect;
+	const struct rule *rule;    /* a loan of the policy's, or NULL */
+	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
+	const char *note;	    /* static: why, where no rule says it; or NULL */
+};
+
+struct ruling ruling_of(struct run *r, const struct waiter *w);
+/* "Once": remembered for one process, until it execs or ends. 0 or -ENOMEM. */
+/* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
+bool ruling_is_unnamed(const struct call *c, unsigned i);
+int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
+uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path);
+void ruling_once_forget(struct run *r, pid_t pid);
+
+/* answer.c */
+
 /* The rules an answer means, into the session and, for "always" and "never", the saved policy. */
-int refusal_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid);
+int answer_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid);
+/* An allowed scope, into the report. */
+/*
+ * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
+ * where a wider rule leaves a doubt about this one path. 0; -ENOMEM.
+ */
+int answer_allow_process(struct run *r, const struct question *q, pid_t pid);
+void answer_add_grant(struct run *r, const struct scope *scope, const struct answer *a);
 
 /* lifecycle.c */
 int lifecycle_begin(struct run *r);

@@ -1,0 +1,111 @@
+/*
+ * What an answer means: rules in the session, lines in the saved policy, grants in the report.
+ */
+#include "supervisor/run.h"
+
+#include "supervisor/presets.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+static struct policy_vars vars_of(const struct run *r)
+{
+	return (struct policy_vars){.home = r->session->home,
+				    .project = r->session->project.dir,
+				    .tmpdir = r->session->tmpdir,
+				    .env = r->env};
+}
+
+static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
+{
+	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
+	struct policy_error why;
+	struct buf comment = {0};
+	struct tm tm;
+	char date[32];
+	if (!file)
+		return -ENOMEM;
+	time_t now = time(NULL);
+	gmtime_r(&now, &tm);
+	strftime(date, sizeof date, "%Y-%m-%d", &tm);
+	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
+	struct policy_vars vars = vars_of(r);
+	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
+	buf_free(&comment);
+	if (err)
+		run_say(r, "the answer was not saved: %s", why.text);
+	return err;
+}
+
+static int add_answer_rule(struct run *r, const struct question *q, const struct answer *a,
+			   enum rule_kind kind, const char *path, uint32_t access)
+{
+	struct rule rule = {.effect = a->allow ? EFFECT_ALLOW : EFFECT_DENY,
+			    .kind = kind,
+			    .source = RULE_ANSWER,
+			    .access = access,
+			    .path = (char *)path,
+			    .origin = (char *)"an answer"};
+	int err = session_grant(r->session, &rule);
+	if (!err && a->lifetime == LIFETIME_ALWAYS && r->session->saving)
+		save_rule(r, &rule, q); /* said there; the session's rule holds all the same */
+	return err;
+}
+
+static int apply_preset(struct run *r, const char *name)
+{
+	struct policy_error why;
+	struct policy_vars vars = vars_of(r);
+	int err = preset_add(r->session->policy, name, &vars, &why);
+	r->session->policy_version++;
+	return err;
+}
+
+void answer_add_grant(struct run *r, const struct scope *scope, const struct answer *a)
+{
+	struct report *rep = &r->out->report;
+	struct report_grant *list = realloc(rep->grants, (rep->grants_len + 1) * sizeof *list);
+	char *path = strdup(scope->path);
+	if (list)
+		rep->grants = list;
+	if (!list || !path) {
+		free(path);
+		return;
+	}
+	rep->grants[rep->grants_len++] = (struct report_grant){.path = path,
+							       .access = scope->access,
+							       .kind = scope->kind,
+							       .lifetime = a->lifetime,
+							       .by = a->by};
+}
+
+int answer_allow_process(struct run *r, const struct question *q, pid_t pid)
+{
+	const struct scope *narrowest = &q->scopes.item[0];
+	int err = ruling_once_add(r, pid, q->path, narrowest->access);
+	if (!err && narrowest->path2)
+		err = ruling_once_add(r, pid, narrowest->path2, narrowest->access);
+	return err;
+}
+
+int answer_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid)
+{
+	const struct scope *scope = &q->scopes.item[a->allow ? a->scope : 0];
+	if (!a->allow && a->by != BY_USER)
+		return 0; /* silence is not remembered as a word */
+	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
+		int err = ruling_once_add(r, pid, q->path, scope->access);
+		if (!err && scope->path2)
+			err = ruling_once_add(r, pid, scope->path2, scope->access);
+		return err;
+	}
+	if (scope->kind == SCOPE_PRESET)
+		return apply_preset(r, scope->path);
+	enum rule_kind kind = scope->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE;
+	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
+	if (!err && scope->path2)
+		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
+	return err;
+}

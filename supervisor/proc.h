@@ -1,0 +1,17 @@
+/*
+ * proc: what /proc tells of the process that asks. A process that is gone has empty answers.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Where /proc/PID/WHAT (exe, cwd) points, owned; "" where it can't be read; NULL without memory. */
+char *proc_link(pid_t pid, const char *what);
+/* Its arguments, redacted, owned (redact_free); NULL without memory. */
+char **proc_argv(pid_t pid);
+/*
+ * Is a signal pending that the thread would act on if it were not held? *ret_ends: one whose
+ * default action ends the process.
+ */
+bool proc_signal_waits(pid_t tid, bool *ret_ends);

@@ -1,0 +1,266 @@
+/*
+ * What the policy says of a held call, and what the inodes say that a path string can't (guard.h).
+ */
+#include "supervisor/run.h"
+
+#include "supervisor/breadth.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- answers for once ---- */
+
+int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access)
+{
+	struct once *o = calloc(1, sizeof *o);
+	char *copy = strdup(path);
+	if (!o || !copy) {
+		free(o);
+		free(copy);
+		return -ENOMEM;
+	}
+	*o = (struct once){.next = r->onces, .pid = pid, .access = access, .path = copy};
+	r->onces = o;
+	return 0;
+}
+
+void ruling_once_forget(struct run *r, pid_t pid)
+{
+	for (struct once **p = &r->onces; *p;) {
+		struct once *o = *p;
+		if (o->pid != pid) {
+			p = &o->next;
+			continue;
+		}
+		*p = o->next;
+		free(o->path);
+		free(o);
+	}
+}
+
+/* ---- the ruling ---- */
+
+uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path)
+{
+	uint32_t bits = 0;
+	for (const struct once *o = r->onces; o; o = o->next)
+		if (o->pid == pid && !strcmp(o->path, path))
+			bits |= o->access;
+	return bits;
+}
+
+static bool harder(enum effect a, enum effect b)
+{
+	static const int rank[] = {
+		[EFFECT_ALLOW] = 0, [EFFECT_ASK] = 1, [EFFECT_DENY] = 2, [EFFECT_FORBID] = 3};
+	return rank[a] > rank[b];
+}
+
+/* The policy on one path; "once" answers overrule everything but forbid. */
+static struct decision decide_path(const struct run *r, pid_t pid, const char *path,
+				   uint32_t access, uint32_t *ret_asked)
+{
+	struct decision worst = {.effect = EFFECT_ALLOW};
+	uint32_t once = ruling_once_bits(r, pid, path);
+	*ret_asked = 0;
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		if (!(access & bit))
+			continue;
+		struct decision d = policy_decide(r->session->policy, path, bit);
+		if ((once & bit) && d.effect != EFFECT_FORBID)
+			d.effect = EFFECT_ALLOW;
+		if (d.effect != EFFECT_ALLOW)
+			*ret_asked |= bit;
+		if (harder(d.effect, worst.effect) || (d.effect == worst.effect && !worst.rule))
+			worst = d;
+	}
+	return worst;
+}
+
+static int cached_guard(struct run *r, const struct guard **ret)
+{
+	if (!r->guard || r->guard_version != r->session->policy_version) {
+		struct guard *g;
+		int err = guard_new(r->session->policy, &g);
+		if (err)
+			return err;
+		guard_free(r->guard);
+		r->guard = g;
+		r->guard_version = r->session->policy_version;
+	}
+	*ret = r->guard;
+	return 0;
+}
+
+/* A guard of the policy as it is for one process: with its "once" answers. */
+static int own_guard(const struct run *r, pid_t pid, struct guard **ret)
+{
+	struct policy *p;
+	int err = policy_copy(r->session->policy, &p);
+	for (const struct once *o = r->onces; !err && o; o = o->next) {
+		struct rule rule = {.effect = EFFECT_ALLOW,
+				    .kind = RULE_EXACT,
+				    .source = RULE_ANSWER,
+				    .access = o->access,
+				    .path = o->path,
+				    .origin = (char *)"an answer"};
+		if (o->pid == pid)
+			err = policy_add(p, &rule);
+	}
+	if (!err)
+		err = guard_new(p, ret);
+	policy_free(p);
+	return err;
+}
+
+static bool has_onces(const struct run *r, pid_t pid)
+{
+	for (const struct once *o = r->onces; o; o = o->next)
+		if (o->pid == pid)
+			return true;
+	return false;
+}
+
+static bool makes_a_name(enum call_need need)
+{
+	return need == CALL_NEED_OPEN || need == CALL_NEED_SYMLINK || need == CALL_NEED_MKNOD ||
+	       need == CALL_NEED_BIND;
+}
+
+/* A move or link: what it would carry, and where to. */
+static void guard_move(const struct guard *g, const struct call *c, struct ruling *out)
+{
+	struct policy_error why;
+	bool link = c->path[0].need == CALL_NEED_LINK_FROM;
+	bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
+	if (!guard_may_move(g, &c->path[0].at, &c->path[1].at, exchange, link, &why))
+		return;
+	out->effect = EFFECT_DENY;
+	out->rule = NULL;
+	out->note = "it would carry a protected path into the open";
+}
+
+/*
+ * Would a non-directory of this name stand where a protected path must be able to come? A symlink
+ * or a .git file there would lead the name elsewhere. Compared without case: the file system may
+ * be.
+ */
+static bool would_cover(const struct run *r, const char *path)
+{
+	size_t n = strlen(path);
+	for (size_t i = 0; i < policy_len(r->session->policy); i++) {
+		const struct rule *rule = policy_at(r->session->policy, i);
+		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
+		if (literal && rule->effect != EFFECT_ALLOW && !strncasecmp(rule->path, path, n) &&
+		    rule->path[n] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* One thing: is it, or does it lie in, a protected thing under another name? */
+static void guard_thing(const struct run *r, const struct guard *g, const struct waiter *w,
+			struct ruling *out)
+{
+	const struct path_at *at = w->verdict.need[0].at;
+	uint32_t access = w->verdict.need[0].access;
+	const struct rule *rule = NULL;
+	int err = guard_find(g, at, access, &rule);
+	/* Under its own name the policy has spoken already. */
+	if (err && !(rule && rule->path && breadth_is_below(at->real, rule->path))) {
+		out->effect = rule ? rule->effect : EFFECT_DENY;
+		out->rule = rule;
+		out->note = "it is a protected path under another name";
+		out->asked[0] = access;
+	} else if (!at->exists && makes_a_name(w->call->path[0].need) && at->parent >= 0 &&
+		   would_cover(r, at->real)) {
+		out->effect = EFFECT_DENY;
+		out->rule = NULL;
+		out->note = "a protected path would lie below it";
+	} else if (at->exists && guard_hardlink_doubt(g, &at->st)) {
+		out->effect = EFFECT_ASK;
+		out->note = "it has other names, and one may be protected";
+		out->asked[0] = access;
+	}
+}
+
+/* By inode and by name: what a path string can't say (see guard.h). Hardens *out, never softens. */
+static int guard_objects(struct run *r, const struct waiter *w, struct ruling *out)
+{
+	const struct call *c = w->call;
+	struct guard *own = NULL;
+	const struct guard *g = NULL;
+	int err = has_onces(r, w->pid) ? own_guard(r, w->pid, &own) : cached_guard(r, &g);
+	if (err)
+		return err;
+	if (own)
+		g = own;
+	bool moves =
+		c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
+	if (moves)
+		guard_move(g, c, out);
+	else
+		guard_thing(r, g, w, out);
+	if (own)
+		out->rule = NULL; /* it may be the guard's own copy's */
+	guard_free(own);
+	return 0;
+}
+
+/* The accesses that an answer allows to this very path: to the process, or to all. */
+static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
+{
+	uint32_t bits = ruling_once_bits(r, pid, path);
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
+		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
+		    rule->effect == EFFECT_ALLOW)
+			bits |= bit;
+	}
+	return bits;
+}
+
+bool ruling_is_unnamed(const struct call *c, unsigned i)
+{
+	const struct path_at *at = &c->path[i].at;
+	return c->path[i].need == CALL_NEED_LINK_FROM && at->exists && !at->st.st_nlink;
+}
+
+struct ruling ruling_of(struct run *r, const struct waiter *w)
+{
+	struct ruling out = {.effect = EFFECT_ALLOW};
+	for (unsigned i = 0; i < CALL_PATHS; i++) {
+		const struct need *need = &w->verdict.need[i];
+		if (!need->access || !need->at || ruling_is_unnamed(w->call, i))
+			continue;
+		if (need->at->unreachable || !need->at->real) {
+			out.effect = EFFECT_FORBID;
+			out.note = "it has no path in the supervisor's view";
+			return out;
+		}
+		struct decision d =
+			decide_path(r, w->pid, need->at->real, need->access, &out.asked[i]);
+		if (d.effect == EFFECT_ASK && terminals_is_the_trees(r->tracer, need->at)) {
+			d.effect = EFFECT_ALLOW;
+			out.asked[i] = 0;
+		}
+		if (i == 0 || harder(d.effect, out.effect)) {
+			out.effect = d.effect;
+			out.rule = d.rule;
+		}
+	}
+	if (out.effect != EFFECT_ALLOW)
+		return out;
+	if (guard_objects(r, w, &out)) {
+		out.effect = EFFECT_DENY;
+		out.note = "the protected paths could not be looked at";
+	}
+	/* An answer for this very path has looked at the doubt already. */
+	if (out.effect == EFFECT_ASK &&
+	    !(out.asked[0] & ~answered_bits(r, w->pid, w->verdict.need[0].at->real)))
+		out.effect = EFFECT_ALLOW;
+	return out;
+}
