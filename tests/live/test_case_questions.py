@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from run_help import NOBODY, RunCase, allow, both_users, deny, main, needs, scope_of
+from run_help import NOBODY, WARDER, RunCase, allow, both_users, deny, main, needs, scope_of
 
 
 @both_users

@@ -132,14 +132,20 @@ class Signals(RunCase):
         self.assertEqual((0, ""), (status, err))
 
     def test_stop_and_go_on(self):
-        process = self.begin("--", "bash", "-c", "touch ready; sleep 0.5; kill -STOP $$; echo on")
-        self.ready()
+        process = self.begin("--", "bash", "-c", "echo $$ > ready; kill -STOP $$; echo on")
+        self.assertTrue(wait_until(lambda: os.path.exists(os.path.join(self.project, "ready")) and self.read("project/ready")))
+        pid = int(self.read("project/ready"))
         def stopped():
-            with open(f"/proc/{process.pid}/stat") as f:
-                return f.read().rpartition(")")[2].split()[0] == "T"
-        self.assertTrue(wait_until(stopped), "warder did not stop with its command")
+            with open(f"/proc/{pid}/stat") as f:
+                return f.read().rpartition(")")[2].split()[0] in "Tt"
+        self.assertTrue(wait_until(stopped))
+        time.sleep(0.3)
         process.send_signal(signal.SIGCONT)
         self.assertEqual((0, "on\n"), self.end_of(process)[:2])
+
+    def test_a_stopped_command_is_not_spared_the_time_limit(self):
+        process = self.begin("--timeout", "0.5", "--", "bash", "-c", "kill -STOP $$; echo on")
+        self.assertEqual((124, ""), self.end_of(process)[:2])
 
 
 @both_users
