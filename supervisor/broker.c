@@ -22,7 +22,9 @@
 /* Threads that wait for work; more are made while acts block, and end when idle. */
 #define WORKERS_IDLE_MAX 2
 /* A tree that blocks in more opens than this at once is refused further ones (-EAGAIN). */
-#define WORKERS_MAX 64
+#define BLOCKERS_MAX 64
+/* So that what can't block never waits for what does. */
+#define WORKERS_MAX (BLOCKERS_MAX + 8)
 
 /* One side of an act: what was decided on. */
 struct thing {
@@ -54,6 +56,7 @@ struct job {
 	socklen_t address_len;
 	/* state, under the broker's lock */
 	pthread_t thread;
+	bool may_block;
 	bool running;
 	bool cancelled;
 	struct broker_done done;
@@ -70,6 +73,7 @@ struct broker {
 	struct job *running;
 	struct job *finished, **finished_end;
 	unsigned workers, idle;
+	unsigned blockers; /* jobs that may block, waiting or running */
 	bool stopping;
 	int signal;
 	struct sigaction old_action;
@@ -230,9 +234,11 @@ static int act_link(const struct job *j, struct act_result *r)
 }
 
 /*
- * bind keeps the tracee's own string (getsockname shows it), so the kernel walks a path again here.
- * What it may reach is therefore walled in: this thread takes on a Landlock domain whose one rule
- * is MAKE_SOCK on the parent that was decided on, and ends after the act.
+ * bind keeps the tracee's own string where it can (getsockname shows it), so the kernel walks a
+ * path again here. What it may reach is therefore walled in: this thread takes on a Landlock domain
+ * whose one rule is MAKE_SOCK on the parent that was decided on, and ends after the act. A rule
+ * covers what is below as well: where that is not all the same, the address is the plain name in
+ * the parent.
  */
 static int bind_walled(const struct job *j)
 {
@@ -326,8 +332,8 @@ static int thing_take(struct thing *t, const struct path_at *at)
 	return 0;
 }
 
-/* bind: a copy of the tracee's socket, its working directory and its address. */
-static int take_bind(struct job *j, const struct call *c, struct call_view view)
+/* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
+static int take_bind(struct job *j, const struct call *c, struct call_view view, bool as_given)
 {
 	char path[64];
 	int pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, view.tgid, 0);
@@ -336,11 +342,13 @@ static int take_bind(struct job *j, const struct call *c, struct call_view view)
 	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);
 	if (j->socket < 0)
 		return -errno;
+	if (j->at[0].parent < 0)
+		return -EACCES;
 	snprintf(path, sizeof path, "/proc/%d/cwd", view.tid);
-	j->cwd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	j->cwd = as_given ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : copy_fd(j->at[0].parent);
 	if (j->cwd < 0)
 		return -errno;
-	const char *given = c->path[0].given;
+	const char *given = as_given ? c->path[0].given : j->at[0].name;
 	size_t len = strlen(given);
 	if (len >= sizeof j->address.sun_path)
 		return -EINVAL;
@@ -350,13 +358,21 @@ static int take_bind(struct job *j, const struct call *c, struct call_view view)
 	return 0;
 }
 
+/* A FIFO waits for its other side, a device for whatever it likes. */
+static bool may_block(const struct job *j)
+{
+	mode_t mode = j->at[0].mode;
+	return j->need == CALL_NEED_OPEN && j->at[0].exists && !(j->flags & O_NONBLOCK) &&
+	       (S_ISFIFO(mode) || S_ISCHR(mode) || S_ISBLK(mode));
+}
+
 static uint64_t flags_of(const struct call *c)
 {
 	return c->path[0].need == CALL_NEED_OPEN ? c->open_flags : c->at_flags;
 }
 
 static int job_new(const struct call *c, struct call_view view, const struct identity *as,
-		   struct job **ret)
+		   bool as_given, struct job **ret)
 {
 	struct job *j = calloc(1, sizeof *j);
 	if (!j)
@@ -381,11 +397,12 @@ static int job_new(const struct call *c, struct call_view view, const struct ide
 	if (!err && c->target && !(j->target = strdup(c->target)))
 		err = -ENOMEM;
 	if (!err && j->need == CALL_NEED_BIND)
-		err = take_bind(j, c, view);
+		err = take_bind(j, c, view, as_given);
 	if (err) {
 		job_free(j);
 		return err;
 	}
+	j->may_block = may_block(j);
 	*ret = j;
 	return 0;
 }
@@ -439,6 +456,7 @@ static void finish(struct broker *b, struct job *j)
 {
 	list_remove(&b->running, j);
 	j->running = false;
+	b->blockers -= j->may_block;
 	j->next = NULL;
 	*b->finished_end = j;
 	b->finished_end = &j->next;
@@ -599,12 +617,12 @@ int broker_fd(const struct broker *b)
 }
 
 int broker_submit(struct broker *b, const struct call *c, struct call_view view,
-		  const struct identity *as, uint64_t *ret_id)
+		  const struct identity *as, bool as_given, uint64_t *ret_id)
 {
 	struct job *j;
 	if (!broker_can(c))
 		return -EOPNOTSUPP;
-	int err = job_new(c, view, as, &j);
+	int err = job_new(c, view, as, as_given, &j);
 	if (err)
 		return err;
 	pthread_mutex_lock(&b->lock);
@@ -612,11 +630,12 @@ int broker_submit(struct broker *b, const struct call *c, struct call_view view,
 	bool spare = b->idle > 0 && !b->queue;
 	if (!spare && b->workers < WORKERS_MAX)
 		err = start_worker(b);
-	if (b->workers == 0) {
+	if (b->workers == 0 || (j->may_block && b->blockers >= BLOCKERS_MAX)) {
 		pthread_mutex_unlock(&b->lock);
 		job_free(j);
 		return err ? err : -EAGAIN;
 	}
+	b->blockers += j->may_block;
 	*b->queue_end = j;
 	b->queue_end = &j->next;
 	*ret_id = j->id;

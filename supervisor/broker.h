@@ -39,10 +39,12 @@ int broker_fd(const struct broker *b);
 bool broker_can(const struct call *c);
 /*
  * Begin to perform the resolved call for the thread. Takes its own copies (descriptors too).
+ * as_given: a bind may walk the tracee's own text again, since everywhere below the directory that
+ * was decided on sockets may be made; else it takes the plain name in there.
  * 0 and *ret_id, or -errno: nothing was begun (-EPERM: the identity can't be taken on).
  */
 int broker_submit(struct broker *b, const struct call *c, struct call_view view,
-		  const struct identity *as, uint64_t *ret_id);
+		  const struct identity *as, bool as_given, uint64_t *ret_id);
 /* 1 and a finished act, or 0. */
 int broker_next(struct broker *b, struct broker_done *ret);
 /* Interrupt an act that blocks; it then finishes with -EINTR. An unknown id is fine. */

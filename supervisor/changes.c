@@ -9,7 +9,7 @@ static const char *verb_of(const struct call *c)
 {
 	switch (c->path[0].need) {
 	case CALL_NEED_OPEN:
-		return c->open_flags & O_EXCL ? "made" : "wrote";
+		return (c->open_flags & O_EXCL) || !c->path[0].at.exists ? "made" : "wrote";
 	case CALL_NEED_TRUNCATE:
 		return "wrote";
 	case CALL_NEED_MKDIR:
@@ -79,7 +79,9 @@ void changes_add(struct changes *c, const struct call *call, const char *skip_di
 {
 	const char *verb = verb_of(call);
 	/* A device is not changed by being written to. */
-	if (!verb || S_ISCHR(call->path[0].at.st.st_mode))
+	bool reads = call->path[0].need == CALL_NEED_OPEN &&
+		     !(call->open_flags & (O_ACCMODE | O_CREAT | O_TRUNC));
+	if (!verb || reads || S_ISCHR(call->path[0].at.st.st_mode))
 		return;
 	unsigned named = call->path[0].need == CALL_NEED_LINK_FROM ? 1 : 0;
 	const char *path = call->path[named].at.real;

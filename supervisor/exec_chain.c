@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PROGRAM_HEADERS_MAX 64
@@ -62,8 +63,12 @@ int exec_chain_next(int object, char *ret, size_t cap)
 {
 	char self[64];
 	_Alignas(Elf64_Ehdr) char head[HEAD_MAX + 1] = "";
+	struct stat st;
 	snprintf(self, sizeof self, "/proc/thread-self/fd/%d", object);
-	int fd AUTOCLOSE = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	/* To open a device or a FIFO does something to it. */
+	if (fstat(object, &st) || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	int fd AUTOCLOSE = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	ssize_t n = pread(fd, head, HEAD_MAX, 0);

@@ -240,7 +240,8 @@ static void paint_who(struct buf *out, const struct question *q, const struct pr
 	struct buf raw = {0};
 	if (q->exe)
 		add_path(&raw, q->exe, v);
-	buf_addf(&raw, "%s(pid %d)", raw.len ? " " : "", (int)q->pid);
+	if (q->pid > 0)
+		buf_addf(&raw, "%s(pid %d)", raw.len ? " " : "", (int)q->pid);
 	add_field(out, "program", buf_str(&raw), v);
 	buf_free(&raw);
 	paint_command(out, q, v);

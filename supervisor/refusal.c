@@ -4,6 +4,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/proc.h"
+#include "supervisor/reach.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
 
@@ -190,6 +191,17 @@ static bool can_be_done_in_place(const struct waiter *w)
 	return broker_can(w->call) && !depends_on_opener(&w->call->path[0].at);
 }
 
+/* May a name be made everywhere below the directory of this one? */
+static bool is_open_around(const struct run *r, const struct path_at *at)
+{
+	struct reach below;
+	char *dir AUTOFREE = NULL;
+	if (at->parent < 0 || path_of_fd(at->parent, &dir))
+		return false;
+	reach_of(r->session->policy, dir, &below);
+	return below.allow & ACCESS_CREATE;
+}
+
 static void act(struct run *r, struct waiter *w)
 {
 	if (!can_be_done_in_place(w)) {
@@ -199,7 +211,8 @@ static void act(struct run *r, struct waiter *w)
 	}
 	leave_question(r, w, "covered");
 	struct call_view view = {w->who.tid, w->pid};
-	int err = broker_submit(r->broker, w->call, view, &w->as, &w->act);
+	bool as_given = is_open_around(r, &w->call->path[0].at);
+	int err = broker_submit(r->broker, w->call, view, &w->as, as_given, &w->act);
 	if (!err)
 		return;
 	run_say(r, "%s could not be done in the command's place: %s", w->call->ent->name,
@@ -216,6 +229,8 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 	if (!w)
 		return; /* the thread died meanwhile */
 	w->act = 0;
+	if (!done->stale && (fd >= 0 || done->result >= 0))
+		changes_add(&r->changes, w->call, r->session->tmpdir);
 	if (done->stale) {
 		tracer_again(r->tracer, w->who);
 	} else if (fd >= 0) {
@@ -287,8 +302,7 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
-	/* A front whose peer is gone answers at once, before the waiter stands behind the question.
-	 */
+	/* A front whose peer is gone answers at once, before the waiter stands behind it. */
 	uint64_t id = 0;
 	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {
 		record_denial(r, d, BY_NONE);
@@ -327,14 +341,27 @@ static bool is_sensitive(const struct run *r, const struct waiter *w)
 	return false;
 }
 
+/* For this process; for all of the command where it takes another run. */
+static int remember_yes(struct run *r, const struct waiter *w, char *path, uint32_t access)
+{
+	if (can_be_done_in_place(w))
+		return ruling_once_add(r, w->pid, path, access);
+	struct rule rule = {.effect = EFFECT_ALLOW,
+			    .kind = RULE_EXACT,
+			    .access = access,
+			    .path = path,
+			    .origin = (char *)"--yes"};
+	return session_grant(r->session, &rule);
+}
+
 /* --yes: "once" to everything that is not sensitive. False: it has to be asked. */
 static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *ruling)
 {
 	if (!r->command->yes || r->end != RUN_GOES_ON || is_sensitive(r, w))
 		return false;
 	for (unsigned i = 0; i < CALL_PATHS; i++)
-		if (ruling->asked[i] &&
-		    ruling_once_add(r, w->pid, w->verdict.need[i].at->real, ruling->asked[i]))
+		if (ruling->asked[i] && w->verdict.need[i].at->real &&
+		    remember_yes(r, w, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
 	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
 	act(r, w);
@@ -376,12 +403,22 @@ static void settle(struct run *r, struct waiter *w)
 
 /* ---- the answer ---- */
 
+/*
+ * Several may wait behind one question. "Once" is said of the process that it named, and no other
+ * gets it: that one may be another program altogether. It is asked about in its own name.
+ */
+static bool is_answered(const struct waiter *w, const struct question *q, const struct answer *a)
+{
+	bool once = a->allow && a->lifetime == LIFETIME_ONCE;
+	return w->question == q->id && (!once || w->pid == q->pid);
+}
+
 /* The asked waiters' denials with what was answered. */
 static void record_answer(struct run *r, const struct question *q, const struct answer *a)
 {
 	bool first = true;
 	for (struct waiter *w = r->waiters; w; w = w->next) {
-		if (w->question != q->id)
+		if (!is_answered(w, q, a))
 			continue;
 		struct ruling ruling = ruling_of(r, w);
 		record(r, w, &ruling, a->allow, a->by, a->lifetime);
@@ -416,6 +453,27 @@ static void settle_after(struct run *r, uint64_t question, bool allowed)
 	}
 }
 
+static bool takes_another_run(const struct run *r, uint64_t question)
+{
+	for (const struct waiter *w = r->waiters; w; w = w->next)
+		if (w->question == question && !can_be_done_in_place(w))
+			return true;
+	return false;
+}
+
+/*
+ * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
+ * where a wider rule leaves a doubt about this one path.
+ */
+static int allow_waiter(struct run *r, const struct waiter *w, const struct question *q)
+{
+	const struct scope *narrowest = &q->scopes.item[0];
+	int err = ruling_once_add(r, w->pid, q->path, narrowest->access);
+	if (!err && narrowest->path2)
+		err = ruling_once_add(r, w->pid, narrowest->path2, narrowest->access);
+	return err;
+}
+
 void refusal_answered(void *run, const struct question *q, const struct answer *a)
 {
 	struct run *r = run;
@@ -427,12 +485,15 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 		return;
 	uint64_t id = q->id;
 	record_answer(r, q, a);
-	bool once = a->allow && a->lifetime == LIFETIME_ONCE;
-	int err = once ? 0 : answer_apply(r, q, a, 0);
+	/* Once, for what can't be done in place: in the run that it takes. */
+	struct answer lasting = *a;
+	if (a->allow && a->lifetime == LIFETIME_ONCE && takes_another_run(r, id))
+		lasting.lifetime = LIFETIME_SESSION;
+	bool once = lasting.allow && lasting.lifetime == LIFETIME_ONCE;
+	int err = once ? 0 : answer_apply(r, q, &lasting, 0);
 	for (struct waiter *w = r->waiters; w; w = w->next)
-		if (!err && w->question == id && a->allow)
-			err = once ? answer_apply(r, q, a, w->pid)
-				   : answer_allow_process(r, q, w->pid);
+		if (!err && a->allow && is_answered(w, q, a))
+			err = once ? answer_apply(r, q, a, w->pid) : allow_waiter(r, w, q);
 	if (err)
 		run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);

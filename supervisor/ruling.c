@@ -52,6 +52,19 @@ uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path)
 	return bits;
 }
 
+/* The accesses that an answer allows to this very path: to the process, or to all. */
+static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
+{
+	uint32_t bits = ruling_once_bits(r, pid, path);
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
+		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
+		    rule->effect == EFFECT_ALLOW)
+			bits |= bit;
+	}
+	return bits;
+}
+
 static bool harder(enum effect a, enum effect b)
 {
 	static const int rank[] = {
@@ -208,19 +221,6 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 		out->rule = NULL; /* it may be the guard's own copy's */
 	guard_free(own);
 	return 0;
-}
-
-/* The accesses that an answer allows to this very path: to the process, or to all. */
-static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
-{
-	uint32_t bits = ruling_once_bits(r, pid, path);
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
-		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
-		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
-		    rule->effect == EFFECT_ALLOW)
-			bits |= bit;
-	}
-	return bits;
 }
 
 bool ruling_is_unnamed(const struct call *c, unsigned i)

@@ -86,6 +86,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 		case SYS_ID_clone:
 		case SYS_ID_prctl:
 		case SYS_ID_ioctl:
+		case SYS_ID_prlimit64: /* of pid 0 */
 			return SECCOMP_RET_ALLOW;
 		case SYS_ID_clone3:
 			return SECCOMP_RET_ERRNO | ENOSYS;
@@ -116,6 +117,31 @@ Test(filter, every_number)
 				     ent ? ent->name : "no row", got, want);
 		}
 	}
+}
+
+Test(filter, limits_of_others_stop)
+{
+	static const struct {
+		uint64_t pid, limit;
+		uint32_t want;
+	} rows[] = {
+		{0, 0x1000, SECCOMP_RET_ALLOW},
+		{7, 0, SECCOMP_RET_ALLOW},
+		{7, 0x1000, SECCOMP_RET_TRACE},
+		{0xf00000000, 0x1000, SECCOMP_RET_ALLOW}, /* the kernel cuts the pid */
+	};
+	build();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint64_t args[6] = {rows[i].pid, 0, rows[i].limit};
+		for (size_t a = 0; a < 2; a++) {
+			int nr = sysents[SYS_ID_prlimit64].nr[arches[a].arch];
+			cr_expect_eq(ask(arches[a].audit, nr, args), rows[i].want, "row %zu", i);
+		}
+	}
+	/* An address whose lower half is 0 is one all the same. */
+	uint64_t high[6] = {7, 0, 0x700000000};
+	cr_expect_eq(ask(AUDIT_ARCH_X86_64, sysents[SYS_ID_prlimit64].nr[SYS_ARCH_X86_64], high),
+		     SECCOMP_RET_TRACE);
 }
 
 Test(filter, the_mark_opens_the_door_for_opens_only)
