@@ -283,7 +283,7 @@ class Ask(RunCase):
         self.assertStatus(talk.finish())
 
     def two_at_once(self):
-        talk = Talk(self, ["--", "bash", "-c", f"cat {self.secret} & a=$!; cat {self.other} & wait $! && wait $a"])
+        talk = Talk(self, ["--", "bash", "-c", f"head -n 9 {self.secret} & a=$!; head -n 9 {self.other} & wait $! && wait $a"])
         return talk, [talk.ask(), talk.ask()]
 
     def test_many_by_one_answer(self):
@@ -308,7 +308,7 @@ class Ask(RunCase):
         self.assertStatus(talk.finish())
 
     def test_one_question_where_many_wait_for_the_same(self):
-        talk = Talk(self, ["--", "bash", "-c", f"for i in 1 2 3 4; do cat {self.secret} & done; wait"])
+        talk = Talk(self, ["--", "bash", "-c", f"for i in 1 2 3 4; do cat {self.secret} > got$i & done; wait; cat got?"])
         q = talk.ask()
         self.assertTrue(talk.is_quiet(0.5))
         talk.answer(q, answer="allow", lifetime="always")
