@@ -385,7 +385,7 @@ static int build_wall(struct run *r)
 				     "--allow-degraded runs all the same",
 				     r->abi.abi, names);
 	}
-	r->confine = (struct confine){.ruleset = r->ruleset};
+	r->confine = (struct confine){.ruleset = r->ruleset, .files = r->files_before};
 	return 0;
 }
 
@@ -486,6 +486,18 @@ static int supervise(struct run *r)
 	return err;
 }
 
+/* A held call costs a few descriptors, and a thousand may be held: as many as we may have. */
+static void raise_limit(struct run *r)
+{
+	struct rlimit all;
+	if (getrlimit(RLIMIT_NOFILE, &r->files_before))
+		return;
+	all = r->files_before;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+	r->limit_raised = true;
+}
+
 static int remember_stdin(struct run *r)
 {
 	struct stat st;
@@ -530,6 +542,7 @@ static int set_up(struct run *r, struct command *found)
 	if (err)
 		return err;
 	remember_stdin(r);
+	raise_limit(r);
 	r->env = environ_make(r->command->env, r->command->scrub, r->command->scrub_secrets,
 			      r->session->tmpdir);
 	err = r->env ? identity_self(&r->self) : -ENOMEM;
@@ -667,6 +680,8 @@ static void tear_down(struct run *r)
 	denial_list_release(&r->unasked);
 	changes_release(&r->changes);
 	environ_free(r->env);
+	if (r->limit_raised)
+		setrlimit(RLIMIT_NOFILE, &r->files_before);
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
 		loop_give_signal(r->loop, taken[i]);
 	lifecycle_end(r);

@@ -68,6 +68,8 @@ struct run {
 	struct llabi abi;
 	struct llruleset *ruleset;
 	struct confine confine;
+	struct rlimit files_before; /* RLIMIT_NOFILE */
+	bool limit_raised;
 	struct guard *guard;
 	unsigned guard_version;
 
