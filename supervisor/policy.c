@@ -68,6 +68,7 @@ static void entry_free(struct entry *e)
 		return;
 	glob_free(e->glob);
 	free(e->rule.path);
+	free(e->rule.links);
 	free(e->rule.given);
 	free(e->rule.origin);
 	free(e);
@@ -147,9 +148,14 @@ static int entry_new(const struct rule *rule, struct entry **ret)
 	e->rule = *rule;
 	e->rule.path = path;
 	e->rule.given = rule->given ? strdup(rule->given) : NULL;
+	e->rule.links = rule->links ? malloc(rule->links_len + 1) : NULL;
+	if (e->rule.links)
+		memcpy(e->rule.links, rule->links, rule->links_len);
 	e->rule.origin = strdup(rule->origin);
 	e->hash = hash_path(path, strlen(path));
-	r = !e->rule.origin || (rule->given && !e->rule.given) ? -ENOMEM : 0;
+	r = !e->rule.origin || (rule->given && !e->rule.given) || (rule->links && !e->rule.links)
+		    ? -ENOMEM
+		    : 0;
 	if (r == 0 && is_glob(rule))
 		r = glob_new(path, rule->kind == RULE_GLOB, &e->glob);
 	if (r < 0) {
@@ -245,16 +251,30 @@ static bool is_same_answer(const struct rule *a, const struct rule *b)
 size_t policy_remove(struct policy *p, const struct rule *rule)
 {
 	size_t kept = 0, before = p->len;
+	struct entry *lender = NULL; /* the rule may borrow its path from one of ours */
 	for (size_t i = 0; i < before; i++) {
-		if (is_same_answer(&p->entry[i]->rule, rule))
-			entry_free(p->entry[i]);
-		else
+		if (!is_same_answer(&p->entry[i]->rule, rule))
 			p->entry[kept++] = p->entry[i];
+		else if (p->entry[i]->rule.path == rule->path)
+			lender = p->entry[i];
+		else
+			entry_free(p->entry[i]);
 	}
+	if (lender)
+		entry_free(lender);
 	p->len = kept;
 	if (kept < before)
 		relink(p);
 	return before - kept;
+}
+
+void policy_remove_at(struct policy *p, size_t at)
+{
+	BUG(at >= p->len);
+	entry_free(p->entry[at]);
+	p->len--;
+	memmove(&p->entry[at], &p->entry[at + 1], (p->len - at) * sizeof(struct entry *));
+	relink(p);
 }
 
 size_t policy_len(const struct policy *p)

@@ -50,11 +50,13 @@ struct rule {
 	enum rule_kind kind;
 	enum rule_source source;
 	uint32_t access; /* ACCESS_* bits */
-	char *path;    /* owned; absolute and resolved; globs: see supervisor/glob.h (\\ escapes) */
-	char *given;   /* owned; as written, where that differs (a symlink, ~), else NULL */
-	char *origin;  /* owned; file name, "preset system", "command line"; never NULL */
-	unsigned line; /* in origin; 0: none */
-	bool sensitive; /* marks a sensitive path for these accesses and decides nothing */
+	char *path;  /* owned; absolute and resolved; globs: see supervisor/glob.h (\\ escapes) */
+	char *given; /* owned; as written, where that differs (a symlink, ~), else NULL */
+	char *links; /* owned; the symlinks that the path led through, each with its NUL; or NULL */
+	size_t links_len; /* bytes of them all */
+	char *origin;	  /* owned; file name, "preset system", "command line"; never NULL */
+	unsigned line;	  /* in origin; 0: none */
+	bool sensitive;	  /* marks a sensitive path for these accesses and decides nothing */
 };
 
 struct policy;
@@ -73,6 +75,8 @@ int policy_add(struct policy *p, const struct rule *rule);
 void policy_truncate(struct policy *p, size_t n);
 /* Remove every RULE_ANSWER rule that equals (effect, kind, access, path). Number removed. */
 size_t policy_remove(struct policy *p, const struct rule *rule);
+/* Any rule, by its place. */
+void policy_remove_at(struct policy *p, size_t at);
 size_t policy_len(const struct policy *p);
 const struct rule *policy_at(const struct policy *p, size_t i);
 

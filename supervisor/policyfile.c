@@ -19,6 +19,7 @@
 struct walk {
 	struct buf out;	 /* what is resolved; no trailing slash */
 	struct buf rest; /* what is not yet */
+	struct buf seen; /* the symlinks on the way, each with its NUL */
 	unsigned links;
 	bool missing; /* the last component was not there: take the rest as it is written */
 };
@@ -45,6 +46,7 @@ static int follow(struct walk *w, size_t parent_len)
 		return -ENAMETOOLONG;
 	if (++w->links > PATH_LINKS_MAX)
 		return -ELOOP;
+	buf_add(&w->seen, buf_str(&w->out), w->out.len + 1);
 	struct buf rest = {0};
 	buf_add(&rest, target, (size_t)n);
 	buf_add_char(&rest, '/');
@@ -103,7 +105,8 @@ static int walk_all(struct walk *w)
 	return buf_error(&w->rest);
 }
 
-int policyfile_canonical(const char *absolute, char **ret)
+/* *ret_links: see struct rule; the caller's to free. */
+static int canonical(const char *absolute, char **ret, char **ret_links, size_t *ret_links_len)
 {
 	if (absolute[0] != '/')
 		return -EINVAL;
@@ -115,12 +118,25 @@ int policyfile_canonical(const char *absolute, char **ret)
 	if (r == 0 && w.out.len == 0)
 		buf_add_char(&w.out, '/');
 	buf_free(&w.rest);
+	if (r == 0)
+		r = buf_error(&w.seen);
 	char *path = r == 0 ? buf_take(&w.out) : NULL;
 	buf_free(&w.out);
-	if (!path)
+	if (!path) {
+		buf_free(&w.seen);
 		return r < 0 ? r : -ENOMEM;
+	}
 	*ret = path;
+	*ret_links_len = w.seen.len;
+	*ret_links = w.seen.len ? buf_take(&w.seen) : NULL;
 	return 0;
+}
+
+int policyfile_canonical(const char *absolute, char **ret)
+{
+	size_t len;
+	char *links AUTOFREE = NULL;
+	return canonical(absolute, ret, &links, &len);
 }
 
 /* ---- one rule's path ---- */
@@ -246,7 +262,8 @@ static int canonical_fault(struct reader *rd, unsigned col, int r)
 }
 
 /* The absolute glob text: literal directories resolved, the rest as written. */
-static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_glob, char **ret)
+static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_glob,
+		   struct rule *ret)
 {
 	size_t n = strlen(text);
 	size_t wild = glob_first_wild(text, n);
@@ -255,7 +272,8 @@ static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_
 	char *real AUTOFREE = NULL;
 	int r = buf_error(&literal);
 	if (r == 0)
-		r = canonical_fault(rd, col, policyfile_canonical(buf_str(&literal), &real));
+		r = canonical_fault(
+			rd, col, canonical(buf_str(&literal), &real, &ret->links, &ret->links_len));
 	buf_free(&literal);
 	if (r < 0)
 		return r;
@@ -267,8 +285,11 @@ static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_
 	} else {
 		buf_add_str(&out, real);
 	}
-	*ret = buf_take(&out);
-	return *ret ? 0 : -ENOMEM;
+	ret->path = buf_take(&out);
+	if (ret->path)
+		return 0;
+	free(TAKE_PTR(ret->links));
+	return -ENOMEM;
 }
 
 /* From the word to rule->path and kind; LEFT_OUT where the rule does not apply here. */
@@ -287,7 +308,7 @@ static int resolve_word(struct reader *rd, const struct policyscan_word *w, bool
 	bool glob = false;
 	r = buf_error(&full);
 	if (r == 0)
-		r = resolve(rd, w->col, buf_str(&full), &glob, &rule->path);
+		r = resolve(rd, w->col, buf_str(&full), &glob, rule);
 	buf_free(&full);
 	rule->kind =
 		glob ? (exact ? RULE_GLOB_EXACT : RULE_GLOB) : (exact ? RULE_EXACT : RULE_TREE);
@@ -314,6 +335,7 @@ static int add_rule(struct reader *rd, const struct policyscan_line *l)
 	if (r != 0)
 		return r == LEFT_OUT ? 0 : r;
 	char *path AUTOFREE = rule.path;
+	char *links AUTOFREE = rule.links;
 	char *raw AUTOFREE = strndup(w->raw, w->raw_len);
 	if (!raw)
 		return -ENOMEM;

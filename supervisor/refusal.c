@@ -461,19 +461,6 @@ static bool takes_another_run(const struct run *r, uint64_t question)
 	return false;
 }
 
-/*
- * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
- * where a wider rule leaves a doubt about this one path.
- */
-static int allow_waiter(struct run *r, const struct waiter *w, const struct question *q)
-{
-	const struct scope *narrowest = &q->scopes.item[0];
-	int err = ruling_once_add(r, w->pid, q->path, narrowest->access);
-	if (!err && narrowest->path2)
-		err = ruling_once_add(r, w->pid, narrowest->path2, narrowest->access);
-	return err;
-}
-
 void refusal_answered(void *run, const struct question *q, const struct answer *a)
 {
 	struct run *r = run;
@@ -493,7 +480,8 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	int err = once ? 0 : answer_apply(r, q, &lasting, 0);
 	for (struct waiter *w = r->waiters; w; w = w->next)
 		if (!err && a->allow && is_answered(w, q, a))
-			err = once ? answer_apply(r, q, a, w->pid) : allow_waiter(r, w, q);
+			err = once ? answer_apply(r, q, a, w->pid)
+				   : answer_allow_process(r, q, w->pid);
 	if (err)
 		run_say(r, "no memory to remember an answer");
 	settle_after(r, id, a->allow);

@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 /* ---- answers for once ---- */
 
@@ -200,6 +201,47 @@ static void guard_thing(const struct run *r, const struct guard *g, const struct
 	}
 }
 
+/*
+ * Does a rule begin at this name? Rules are resolved when they are read: a symlink put there would
+ * open whatever it leads to in the next run. What was answered in this one is not read again by its
+ * link.
+ */
+static bool begins_a_rule(const struct run *r, const struct path_at *at)
+{
+	const uint32_t content = ACCESS_R | ACCESS_WRITE | ACCESS_EXEC | ACCESS_META;
+	for (size_t i = 0; at->real && i < policy_len(r->session->policy); i++) {
+		const struct rule *rule = policy_at(r->session->policy, i);
+		bool literal = rule->kind == RULE_TREE || rule->kind == RULE_EXACT;
+		if (literal && rule->effect == EFFECT_ALLOW && !rule->sensitive &&
+		    rule->source != RULE_ANSWER && (rule->access & content) &&
+		    !strcasecmp(rule->path, at->real))
+			return true;
+	}
+	return false;
+}
+
+static bool is_symlink(const struct path_at *at)
+{
+	return at->exists && S_ISLNK(at->st.st_mode);
+}
+
+/* Would a symlink come to stand where a rule begins? */
+static bool leads_a_rule_away(const struct run *r, const struct call *c)
+{
+	const struct path_at *a = &c->path[0].at, *b = &c->path[1].at;
+	switch ((int)c->path[0].need) {
+	case CALL_NEED_SYMLINK:
+		return begins_a_rule(r, a);
+	case CALL_NEED_LINK_FROM:
+		return is_symlink(a) && begins_a_rule(r, b);
+	case CALL_NEED_MOVE_FROM:
+		return (is_symlink(a) && begins_a_rule(r, b)) ||
+		       ((c->at_flags & RENAME_EXCHANGE) && is_symlink(b) && begins_a_rule(r, a));
+	default:
+		return false;
+	}
+}
+
 /* By inode and by name: what a path string can't say (see guard.h). Hardens *out, never softens. */
 static int guard_objects(struct run *r, const struct waiter *w, struct ruling *out)
 {
@@ -217,6 +259,12 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 		guard_move(g, c, out);
 	else
 		guard_thing(r, g, w, out);
+	if (out->effect == EFFECT_ALLOW && leads_a_rule_away(r, c)) {
+		out->effect = EFFECT_DENY;
+		out->rule = NULL;
+		out->note =
+			"a rule begins at this name; a symlink there would open what it leads to";
+	}
 	if (own)
 		out->rule = NULL; /* it may be the guard's own copy's */
 	guard_free(own);

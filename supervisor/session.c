@@ -157,6 +157,50 @@ static int add_saved(struct session *s, const struct policy_vars *vars, struct p
 	return err;
 }
 
+/* A symlink on the rule's way lies where the command may make names: it can be its work. */
+static const char *doubtful_link(const struct policy *p, const struct rule *rule)
+{
+	for (size_t at = 0; at < rule->links_len; at += strlen(rule->links + at) + 1)
+		if (policy_decide(p, rule->links + at, ACCESS_CREATE).effect == EFFECT_ALLOW)
+			return rule->links + at;
+	return NULL;
+}
+
+static int leave_out(struct session *s, size_t at, const char *link)
+{
+	struct buf b = {0};
+	const struct rule *rule = policy_at(s->policy, at);
+	buf_add_str(&b, "left out, since the symlink on its way can be the command's own: allow ");
+	access_format(&b, rule->access);
+	buf_add_str(&b, " ");
+	escape_add_str(&b, rule->given ? rule->given : link);
+	buf_add_str(&b, "; it leads to ");
+	escape_add_str(&b, rule->path);
+	int err = add_note(s, buf_take(&b));
+	policy_remove_at(s->policy, at);
+	return err;
+}
+
+/*
+ * Paths are resolved when they are read. What an earlier run could put in their way says nothing
+ * about what the user meant: such a rule opens nothing.
+ */
+static int doubt_links(struct session *s)
+{
+	int err = 0;
+	for (size_t i = 0; !err && i < policy_len(s->policy);) {
+		const struct rule *rule = policy_at(s->policy, i);
+		const char *link = rule->effect == EFFECT_ALLOW && !rule->sensitive
+					   ? doubtful_link(s->policy, rule)
+					   : NULL;
+		if (link)
+			err = leave_out(s, i, link);
+		else
+			i++;
+	}
+	return err;
+}
+
 static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
 {
 	struct policy_vars vars = vars_of(s, o->env);
@@ -174,6 +218,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 		if (!err)
 			err = add_source(s, "command line", *l, NULL, 0);
 	}
+	if (!err)
+		err = doubt_links(s);
 	return err;
 }
 

@@ -83,7 +83,7 @@ class Question(RunCase):
 
     def test_once_is_not_for_another_process_behind_the_same_question(self):
         talk = Talk(self, ["--", "sh", "-c",
-                           f"cat {self.secret} & sleep 0.5; head -c 99 {self.secret}; wait"])
+                           f"(cat {self.secret} & sleep 0.5; head -c 99 {self.secret}; wait) | cat"])
         first = talk.ask()
         self.assertTrue(first["exe"].endswith("cat"), first)
         self.assertTrue(talk.is_quiet(1))
@@ -97,7 +97,7 @@ class Question(RunCase):
 
     def test_session_is_for_all_behind_the_same_question(self):
         talk = Talk(self, ["--", "sh", "-c",
-                           f"cat {self.secret} & sleep 0.5; head -c 99 {self.secret}; wait"])
+                           f"(cat {self.secret} & sleep 0.5; head -c 99 {self.secret}; wait) | cat"])
         q = talk.ask()
         self.assertTrue(talk.is_quiet(1))
         talk.answer(q, answer="allow", lifetime="session")

@@ -134,7 +134,7 @@ Test(prompt, rerun)
 	AUTOFREE
 	char *text = painted(&q, &v);
 	cr_assert_str_eq(text, "warder: make: run it again?\n"
-			       "  program  /usr/bin/make (pid 0)\n"
+			       "  program  /usr/bin/make\n"
 			       "  wrote ./a\n"
 			       "  removed ./b\\e[2J\n"
 			       "  [y] yes  [n] no  [d] details  [?] help\n");

@@ -90,8 +90,6 @@ static uint32_t plain_answer(const struct sysent *ent)
 			return SECCOMP_RET_ALLOW;
 		case SYS_ID_clone3:
 			return SECCOMP_RET_ERRNO | ENOSYS;
-		case SYS_ID_prlimit64: /* pid 0: its own */
-			return SECCOMP_RET_ALLOW;
 		default:
 			return SECCOMP_RET_TRACE;
 		}
@@ -229,26 +227,4 @@ Test(filter, is_well_formed)
 		cr_expect(pc + 1 + far < program_len, "instruction %zu", pc);
 	}
 	cr_expect_eq(filter_build(GRANT, program, program_len - 1, &len), -E2BIG);
-}
-
-/* Limits: one's own, or looking at another's, passes; setting another's is looked at. */
-Test(filter, prlimit)
-{
-	static const struct {
-		uint64_t pid, limits;
-		uint32_t want;
-	} rows[] = {
-		{0, 0x7fff00001000, SECCOMP_RET_ALLOW},
-		{77, 0, SECCOMP_RET_ALLOW},
-		{77, 0x1000, SECCOMP_RET_TRACE},
-		{77, 0x7fff00000000, SECCOMP_RET_TRACE},
-	};
-	const struct sysent *ent = sysent_by_name("prlimit64");
-	build();
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint64_t args[6] = {rows[i].pid, 0, rows[i].limits, 0, 0, 0};
-		int nr = ent->nr[SYS_ARCH_X86_64];
-		/* A 64-bit pointer whose low half is 0 exists on x86-64 alone. */
-		cr_expect_eq(ask(AUDIT_ARCH_X86_64, nr, args), rows[i].want, "row %zu", i);
-	}
 }
