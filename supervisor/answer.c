@@ -100,3 +100,12 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
 	return err;
 }
+
+int answer_allow_process(struct run *r, const struct question *q, pid_t pid)
+{
+	const struct scope *narrowest = &q->scopes.item[0];
+	int err = ruling_once_add(r, pid, q->path, narrowest->access);
+	if (!err && narrowest->path2)
+		err = ruling_once_add(r, pid, narrowest->path2, narrowest->access);
+	return err;
+}

@@ -153,6 +153,11 @@ void ruling_once_forget(struct run *r, pid_t pid);
 
 /* The rules an answer means, into the session and, for "always" and "never", the saved policy. */
 int answer_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid);
+/*
+ * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
+ * where a wider rule leaves a doubt about this one path. 0 or -ENOMEM.
+ */
+int answer_allow_process(struct run *r, const struct question *q, pid_t pid);
 /* An allowed scope, into the report. */
 void answer_add_grant(struct run *r, const struct scope *scope, const struct answer *a);
 
