@@ -198,13 +198,14 @@ class Ask(RunCase):
         self.assertEqual("end\n", self.read("stdout"))
 
     def test_answer_timeout(self):
-        talk = Talk(self, ["--answer-timeout", "0.4", "--", "cat", self.secret])
+        talk = Talk(self, ["--answer-timeout", "0.4", "--", "bash", "-c", f"cat {self.secret}; s=$?; sleep 1; exit $s"])
         q = talk.ask()
         begin = time.monotonic()
         cancel = talk.next("cancel")
         self.assertGreater(time.monotonic() - begin, 0.3)
         self.assertEqual((q["id"], "timeout"), (cancel["id"], cancel["reason"]))
         talk.answer(q, **allow()(q))  # too late
+        self.assertIn("no such question", talk.next("error")["message"])
         done = talk.finish()
         self.assertStatus(done, 1)
         self.assertEqual("timeout", done.denials(self.secret)[0]["by"])
