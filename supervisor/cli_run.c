@@ -252,6 +252,12 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 	struct session_options so;
 	struct session *s;
 	struct policy_error why;
+	if (engine_is_traced()) {
+		/* Before our own files are looked at: another warder's wall keeps them from us. */
+		cli_complain("already traced (a debugger, strace or another warder): the command "
+			     "would not be supervised, and was not run");
+		return CLI_EXIT_TROUBLE;
+	}
 	cli_session_options(o, environ, &so);
 	if (session_new(&so, &s, &why)) {
 		cli_complain("%s", why.text);

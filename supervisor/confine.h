@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 struct confine {
-	struct rlimit files; /* RLIMIT_NOFILE as the command shall have it */
+	struct rlimit files;		 /* RLIMIT_NOFILE as the command shall have it */
 	const struct llruleset *ruleset; /* NULL: no wall (permissive) */
 };
 

@@ -43,6 +43,7 @@ struct denial {
 	pid_t pid;
 	char *exe;   /* owned */
 	char *argv0; /* owned */
+	char **argv; /* owned, redacted, or NULL: for questions asked later; not in the record */
 	bool is_dir; /* the object is a directory that exists */
 	bool exists;
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */

@@ -64,7 +64,7 @@ static int refuse_to_run(struct run *r, int err, const char *fmt, ...)
 	return err;
 }
 
-static bool already_traced(void)
+bool engine_is_traced(void)
 {
 	char text[4096];
 	int fd AUTOCLOSE = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -78,7 +78,7 @@ static bool already_traced(void)
 
 static int check_kernel(struct run *r)
 {
-	if (already_traced())
+	if (engine_is_traced())
 		return refuse_to_run(
 			r, -EPERM,
 			"this process is traced already (a debugger, strace or another "

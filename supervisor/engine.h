@@ -102,6 +102,8 @@ struct engine_outcome {
 	bool not_executable;
 };
 
+/* Somebody traces us already (a debugger, strace, another warder): nothing could be supervised. */
+bool engine_is_traced(void);
 /* 0: see *ret; -errno only where not even a report could be made (no memory). */
 int engine_run(struct session *s, const struct engine_command *c, struct engine_outcome *ret);
 /* The exit status `warder run` has: 0-255, or a negative signal number to die by. */

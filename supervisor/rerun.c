@@ -26,14 +26,14 @@ static struct question *question_from(const struct run *r, const struct denial *
 	q->access = d->access;
 	q->exists = d->exists;
 	q->exe = strdup(d->exe);
-	q->argv = calloc(2, sizeof *q->argv);
+	q->argv = d->argv ? redact_argv(d->argv) : calloc(2, sizeof *q->argv);
 	q->cwd = strdup(r->cwd ? r->cwd : r->session->cwd);
 	q->path = strdup(d->path);
 	q->given = d->given ? strdup(d->given) : NULL;
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
 	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access);
 	q->no_saving = !r->session->saving;
-	if (q->argv)
+	if (q->argv && !q->argv[0])
 		q->argv[0] = strdup(d->argv0);
 	if (!q->exe || !q->argv || !q->argv[0] || !q->cwd || !q->path ||
 	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
