@@ -71,8 +71,11 @@ void rerun_answered(struct run *r, const struct question *q, const struct answer
 	BUG(!d);
 	/* "once" here means: for the rest of this command, which is run again as a whole. */
 	struct answer lasting = *a;
-	if (a->allow && a->lifetime == LIFETIME_ONCE)
+	if (a->allow && a->lifetime == LIFETIME_ONCE) {
 		lasting.lifetime = LIFETIME_SESSION;
+		if (q->scopes.item[a->scope].kind != SCOPE_EXACT)
+			lasting.scope = 0; /* still about this path alone */
+	}
 	if (answer_apply(r, q, &lasting, 0))
 		run_say(r, "no memory to remember an answer");
 	else if (a->allow)
