@@ -47,6 +47,9 @@ struct denial {
 	bool is_dir; /* the object is a directory that exists */
 	bool exists;
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
+	bool closed;	/* a saved rule or a preset decides even beside the rule that would be
+			 * suggested
+			 */
 };
 
 const char *verdict_name(enum verdict v);

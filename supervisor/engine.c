@@ -658,6 +658,8 @@ static int finish(struct run *r)
 	fill_engine(r);
 	int err = copy_sources(r->session, rep);
 	if (!err)
+		err = plan_mark_closed(&rep->denials, r->session->policy);
+	if (!err)
 		err = plan_suggest(&rep->denials, r->session->home, &rep->suggested);
 	if (r->protocol && o->error)
 		protocol_event(r->protocol, "error", error_event, o);
