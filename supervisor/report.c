@@ -306,7 +306,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 	}
 	if (d->rule) {
 		buf_add_str(out, " by ");
-		escape_add_fit(out, d->rule, SUMMARY_PATH_COLUMNS);
+		add_shown_path(out, d->rule, home);
 	}
 	buf_add_char(out, '\n');
 }
