@@ -506,6 +506,14 @@ class Agent(unittest.TestCase):
         self.assertEqual((status, result["end"], result["steps"]), (1, "steps", 4))
         self.assertIn("after 4 steps", result["error"])
 
+    def test_the_time_limit_ends_what_runs(self):
+        began = time.monotonic()
+        status, result, _ = self.run_json(
+            [message("", shell("echo begun; sleep 25"))], "--max-seconds", "1"
+        )
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertEqual((status, result["end"]), (1, "time"))
+
     def test_usage_is_status_2(self):
         for arguments in (
             ["--output", "yaml", "-p", "x"],
