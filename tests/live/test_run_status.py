@@ -172,7 +172,7 @@ class Status(RunCase):
         done = self.run_plain("-x", WARDER, "--rule", f"allow rw {self.dir}/state", "--",
                               WARDER, "run", "--", "sh", "-c", PROBE)
         self.assertStatus(done, 125)
-        self.assertIn("this process is traced already", done.err)
+        self.assertIn("already traced", done.err)
         self.assertFalse(os.path.exists(os.path.join(self.project, "ran")), done)
 
     def test_the_report_tells_that_nothing_was_run(self):
