@@ -276,13 +276,7 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 	}
 	cli_session_options(o, environ, &so);
 	if (session_new(&so, &s, &why)) {
-		/* Inside warder our own files are shut: not their fault. */
-		if (engine_is_traced())
-			cli_complain("this process is traced already (a debugger, strace or "
-				     "another warder); and %s",
-				     why.text);
-		else
-			cli_complain("%s", why.text);
+		cli_complain("%s", why.text);
 		return CLI_EXIT_TROUBLE;
 	}
 	say_notes(o, s);
