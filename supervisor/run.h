@@ -139,6 +139,7 @@ struct ruling {
 	const struct rule *rule;    /* a loan of the policy's, or NULL */
 	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
 	const char *note;	    /* static: why, where no rule says it; or NULL */
+	int error;		    /* what a refused call returns instead of its own errno; or 0 */
 };
 
 struct ruling ruling_of(struct run *r, const struct waiter *w);
