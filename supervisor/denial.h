@@ -46,6 +46,7 @@ struct denial {
 	bool is_dir; /* the object is a directory that exists */
 	bool exists;
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
+	bool by_rule;	/* a `deny` that was there before the run: it has to go first, as above */
 };
 
 const char *verdict_name(enum verdict v);

@@ -86,7 +86,7 @@ struct run {
 	bool ignoring;
 
 	pid_t main;
-	bool main_ended;
+	bool main_ended, main_stopped;
 	int main_status;
 	enum run_end end;
 	int owed_signal; /* it ended the tree; the caller's own handler gets it once we are done */
