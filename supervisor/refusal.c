@@ -401,7 +401,9 @@ static void settle(struct run *r, struct waiter *w)
 		act(r, w);
 		break;
 	case EFFECT_ASK:
-		if (!w->question)
+		if (w->verdict.anyway)
+			refuse_with(r, w, w->verdict.anyway);
+		else if (!w->question)
 			ask_or_refuse(r, w, &ruling);
 		break;
 	case EFFECT_DENY:

@@ -122,7 +122,8 @@ static int add_exact(struct policy *p, const char *path, uint32_t access)
 
 /*
  * A guard of the policy as it is for one process: with its "once" answers. `asked` (or NULL): and
- * as it would be if these bits of the call's paths were answered with yes.
+ * as it would be if the question about these bits of the call's paths were answered with yes: an
+ * answer gives both paths the same.
  */
 static int own_guard(const struct run *r, const struct waiter *w, const uint32_t *asked,
 		     struct guard **ret)
@@ -133,8 +134,8 @@ static int own_guard(const struct run *r, const struct waiter *w, const uint32_t
 		if (o->pid == w->pid)
 			err = add_exact(p, o->path, o->access);
 	for (unsigned i = 0; !err && asked && i < CALL_PATHS; i++)
-		if (w->call->path[i].at.real)
-			err = add_exact(p, w->call->path[i].at.real, asked[i]);
+		if (asked[i] && w->call->path[i].at.real)
+			err = add_exact(p, w->call->path[i].at.real, asked[0] | asked[1]);
 	if (!err)
 		err = guard_new(p, ret);
 	policy_free(p);

@@ -377,18 +377,17 @@ static bool holds_names(int dir)
 	return some;
 }
 
-/* Landlock is asked before the file system would say that it is the wrong kind of thing to remove.
- */
-static const char *fails_anyway(const struct call *c)
+/* Landlock is asked before the file system says that this can't be removed, or not like that. */
+static int fails_anyway(const struct call *c)
 {
 	const struct path_at *at = &c->path[0].at;
 	enum call_need need = c->path[0].need;
 	if (!at->exists || (need != CALL_NEED_UNLINK && need != CALL_NEED_RMDIR))
-		return NULL;
+		return 0;
 	bool as_dir = need == CALL_NEED_RMDIR || (c->at_flags & AT_REMOVEDIR);
 	if (as_dir != S_ISDIR(at->st.st_mode))
-		return as_dir ? "it is no directory" : "it is a directory";
-	return as_dir && holds_names(at->object) ? "the directory is not empty" : NULL;
+		return as_dir ? -ENOTDIR : -EISDIR;
+	return as_dir && holds_names(at->object) ? -ENOTEMPTY : 0;
 }
 
 static bool ruleset_grants_all(const struct verdict_input *in)
@@ -446,10 +445,9 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 		return 0;
 	}
 	r->note = mount_refuses(c);
-	if (!r->note)
-		r->note = fails_anyway(c);
 	if (r->note)
 		return 0;
+	r->anyway = fails_anyway(c);
 	if (c->path[0].need == CALL_NEED_EXEC)
 		judge_exec(in, r);
 	else if (!ruleset_grants_all(in))
