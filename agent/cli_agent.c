@@ -6,6 +6,7 @@
 #include "agent/oneshot.h"
 #include "agent/options.h"
 #include "agent/repl.h"
+#include "agent/token.h"
 #include "supervisor/cli.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
@@ -86,6 +87,14 @@ static int configure(struct agent *a, const struct options *o)
 	return c->model && !a->model ? -ENOMEM : 0;
 }
 
+static bool has_classic_token(const struct provider_config *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(c->github_tokens); i++)
+		if (c->github_tokens[i] && token_kind(c->github_tokens[i]) == TOKEN_CLASSIC)
+			return true;
+	return false;
+}
+
 static int open_provider(struct agent *a, const struct options *o)
 {
 	struct provider_error error = {0};
@@ -98,8 +107,11 @@ static int open_provider(struct agent *a, const struct options *o)
 		return error.kind == PROVIDER_FAIL_CONFIG ? CLI_EXIT_USAGE : CLI_EXIT_TROUBLE;
 	}
 	if (a->kind == PROVIDER_SCRIPT && !a->config.script_path)
-		cli_complain("no account was found: this is the built-in demonstration, a script "
-			     "that answers in a model's place (see warder agent --help)");
+		cli_complain("no account was found%s: this is the built-in demonstration, a script "
+			     "that answers in a model's place (see warder agent --help)",
+			     has_classic_token(&a->config)
+				     ? " (a classic GitHub token, ghp_, is none for Copilot)"
+				     : "");
 	return 0;
 }
 

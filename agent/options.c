@@ -238,6 +238,11 @@ void options_help(void)
 	}
 	buf_add_str(&out, "and, for its tools, as `warder run --help` explains them:\n");
 	add_all_shared(&out);
+	buf_add_str(&out,
+		    "Accounts: copilot takes WARDER_COPILOT_TOKEN, or a GitHub token in\n"
+		    "COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN; openai takes "
+		    "OPENAI_API_KEY and\n"
+		    "OPENAI_BASE_URL. With none of them a built-in script plays the model.\n");
 	buf_add_str(&out, "Status: 0 done, 1 the turn failed, 2 usage, 125 could not.\n\n"
 			  "  warder agent -p 'why does make fail?'\n"
 			  "  git diff | warder agent --output json -p -\n");

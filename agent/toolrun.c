@@ -471,7 +471,9 @@ static int64_t timeout_of(const struct channels *c, const struct json *args)
 {
 	int64_t s = c->shell ? TOOLRUN_TIMEOUT_S : TOOLRUN_FILE_TIMEOUT_S;
 	json_get_int(args, "timeout_s", &s);
-	return 1000 * (s < TOOLRUN_TIMEOUT_MAX_S ? s : TOOLRUN_TIMEOUT_MAX_S);
+	int64_t ms = 1000 * (s < TOOLRUN_TIMEOUT_MAX_S ? s : TOOLRUN_TIMEOUT_MAX_S);
+	int64_t limit = c->sink->limit_ms;
+	return limit > 0 && limit < ms ? limit : ms;
 }
 
 static int duplicate(int fd)

@@ -43,6 +43,7 @@ struct toolrun {
 /* Any may be NULL. What they get is on loan for the call. */
 struct toolrun_sink {
 	void *arg;
+	int64_t limit_ms; /* at most this long, questions aside; 0: what the call says */
 	/* Raw bytes of a command's output, as they come; never while a question is open. */
 	void (*output)(void *arg, const char *bytes, size_t n);
 	/* A line from the supervisor, escaped. */

@@ -133,6 +133,19 @@ static int count_run(struct state *s, enum tool_id tool, const char *arguments,
 
 /* ---- one call ---- */
 
+static unsigned seconds_of(const struct turn *t)
+{
+	return t->seconds ? t->seconds : TURN_SECONDS;
+}
+
+/* What is left of the turn; beyond it by nothing: a call never gets 0, which is no limit. */
+static int64_t time_left(const struct state *s)
+{
+	int64_t spent = now_ms() - s->started_ms - s->held_ms;
+	int64_t left = (int64_t)seconds_of(s->turn) * 1000 - spent;
+	return left > 0 ? left + 1 : 1;
+}
+
 static int run_parsed(struct state *s, const struct tool *t, const struct json *args,
 		      struct tool_result *ret)
 {
@@ -149,7 +162,9 @@ static int run_parsed(struct state *s, const struct tool *t, const struct json *
 				      "repeat it; tell the user what you need and why.",
 				      ret);
 	}
-	int err = s->turn->runner.call(s->turn->runner.arg, t, args, &s->turn->sink.tool, ret);
+	struct toolrun_sink sink = s->turn->sink.tool;
+	sink.limit_ms = time_left(s);
+	int err = s->turn->runner.call(s->turn->runner.arg, t, args, &sink, ret);
 	if (err)
 		return err;
 	err = count_run(s, t->id, arguments, ret);
@@ -217,7 +232,7 @@ static int answer_call(struct state *s, const struct convo_call *call)
 
 static bool time_is_spent(struct state *s)
 {
-	unsigned seconds = s->turn->seconds ? s->turn->seconds : TURN_SECONDS;
+	unsigned seconds = seconds_of(s->turn);
 	if (now_ms() - s->started_ms - s->held_ms <= (int64_t)seconds * 1000)
 		return false;
 	end_turn(s, TURN_TIME_SPENT,

@@ -81,15 +81,6 @@ void answer_add_grant(struct run *r, const struct scope *scope, const struct ans
 							       .by = a->by};
 }
 
-int answer_allow_process(struct run *r, const struct question *q, pid_t pid)
-{
-	const struct scope *narrowest = &q->scopes.item[0];
-	int err = ruling_once_add(r, pid, q->path, narrowest->access);
-	if (!err && narrowest->path2)
-		err = ruling_once_add(r, pid, narrowest->path2, narrowest->access);
-	return err;
-}
-
 int answer_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid)
 {
 	const struct scope *scope = &q->scopes.item[a->allow ? a->scope : 0];
@@ -107,5 +98,14 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
 	if (!err && scope->path2)
 		err = add_answer_rule(r, q, a, kind, scope->path2, scope->access);
+	return err;
+}
+
+int answer_allow_process(struct run *r, const struct question *q, pid_t pid)
+{
+	const struct scope *narrowest = &q->scopes.item[0];
+	int err = ruling_once_add(r, pid, q->path, narrowest->access);
+	if (!err && narrowest->path2)
+		err = ruling_once_add(r, pid, narrowest->path2, narrowest->access);
 	return err;
 }

@@ -541,6 +541,11 @@ int cli_policy(int argc, char **argv)
 	if (!is_known(argv[optind]))
 		return usage("expected show, check, allow, deny, ask, forbid, forget or path, not",
 			     argv[optind]);
+	bool shows = strcmp(argv[optind], "show") == 0;
+	if (c.json && !shows && strcmp(argv[optind], "check") != 0)
+		return usage("--json goes with show and check, not", argv[optind]);
+	if (c.effective && !shows)
+		return usage("--effective goes with show, not", argv[optind]);
 	int status = cli_open(&c);
 	if (status == STATUS_FINE)
 		status = run(&c, argv[optind], argc - optind - 1, argv + optind + 1);

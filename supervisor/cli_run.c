@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,6 +186,19 @@ static void say_leftovers(const struct report *rep)
 	buf_free(&line);
 }
 
+/* -v: what is otherwise in the report alone. */
+static void say_engine(const struct report *rep)
+{
+	cli_complain("mode %s, Landlock ABI %d, %" PRIu64 " stops, %" PRIu64
+		     " calls done in the command's place, %lld ms, %lld of them held",
+		     rep->engine.mode, rep->engine.landlock_abi, rep->engine.stops,
+		     rep->engine.brokered, (long long)rep->wall_ms, (long long)rep->held_ms);
+	for (char **n = rep->engine.degraded; n && *n; n++)
+		cli_complain("not enforced by this kernel: %s", *n);
+	for (char **n = rep->engine.notes; n && *n; n++)
+		cli_complain("%s", *n);
+}
+
 static void say_end(const struct cli_options *o, struct session *s,
 		    const struct engine_outcome *out)
 {
@@ -198,6 +212,8 @@ static void say_end(const struct cli_options *o, struct session *s,
 	if (out->timed_out)
 		cli_complain("the time limit was reached");
 	say_leftovers(&out->report);
+	if (o->verbose && out->report.engine.mode)
+		say_engine(&out->report);
 	report_summary(&out->report, session_store(s)->home, &lines);
 	fputs(buf_str(&lines), stderr);
 	buf_free(&lines);
@@ -252,9 +268,21 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 	struct session_options so;
 	struct session *s;
 	struct policy_error why;
+	if (engine_is_traced()) {
+		/* Before our own files are looked at: another warder's wall keeps them from us. */
+		cli_complain("already traced (a debugger, strace or another warder): the command "
+			     "would not be supervised, and was not run");
+		return CLI_EXIT_TROUBLE;
+	}
 	cli_session_options(o, environ, &so);
 	if (session_new(&so, &s, &why)) {
-		cli_complain("%s", why.text);
+		/* Inside warder our own files are shut: not their fault. */
+		if (engine_is_traced())
+			cli_complain("this process is traced already (a debugger, strace or "
+				     "another warder); and %s",
+				     why.text);
+		else
+			cli_complain("%s", why.text);
 		return CLI_EXIT_TROUBLE;
 	}
 	say_notes(o, s);

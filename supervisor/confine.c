@@ -47,7 +47,7 @@ static int drop_capabilities(void)
 int confine_prepare(void *arg)
 {
 	const struct confine *c = arg;
-	int err = drop_capabilities();
+	int err = setrlimit(RLIMIT_NOFILE, &c->files) ? -errno : drop_capabilities();
 	if (!err && c->ruleset)
 		err = llruleset_restrict(c->ruleset);
 	return err;

@@ -6,7 +6,10 @@
 
 #include "landlock/llruleset.h"
 
+#include <sys/resource.h>
+
 struct confine {
+	struct rlimit files;		 /* RLIMIT_NOFILE as the command shall have it */
 	const struct llruleset *ruleset; /* NULL: no wall (permissive) */
 };
 

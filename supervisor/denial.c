@@ -63,10 +63,11 @@ int denial_copy(const struct denial *d, struct denial *ret)
 {
 	struct denial c = *d;
 	c.path = c.given = c.path2 = c.rule = c.note = c.exe = c.argv0 = NULL;
+	c.argv = d->argv ? redact_argv(d->argv) : NULL;
 	if (!copy_string(d->path, &c.path) || !copy_string(d->given, &c.given) ||
 	    !copy_string(d->path2, &c.path2) || !copy_string(d->rule, &c.rule) ||
 	    !copy_string(d->note, &c.note) || !copy_string(d->exe, &c.exe) ||
-	    !copy_string(d->argv0, &c.argv0)) {
+	    !copy_string(d->argv0, &c.argv0) || (d->argv && !c.argv)) {
 		denial_release(&c);
 		return -ENOMEM;
 	}
@@ -83,6 +84,7 @@ void denial_release(struct denial *d)
 	free(d->note);
 	free(d->exe);
 	free(d->argv0);
+	redact_free(d->argv);
 	*d = (struct denial){0};
 }
 

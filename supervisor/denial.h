@@ -43,10 +43,13 @@ struct denial {
 	pid_t pid;
 	char *exe;   /* owned */
 	char *argv0; /* owned */
+	char **argv; /* owned, redacted, or NULL: for questions asked later; not in the record */
 	bool is_dir; /* the object is a directory that exists */
 	bool exists;
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
-	bool by_rule;	/* a `deny` that was there before the run: it has to go first, as above */
+	bool closed;	/* a saved rule or a preset decides even beside the rule that would be
+			 * suggested
+			 */
 };
 
 const char *verdict_name(enum verdict v);

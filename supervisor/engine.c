@@ -64,7 +64,7 @@ static int refuse_to_run(struct run *r, int err, const char *fmt, ...)
 	return err;
 }
 
-static bool already_traced(void)
+bool engine_is_traced(void)
 {
 	char text[4096];
 	int fd AUTOCLOSE = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -78,7 +78,7 @@ static bool already_traced(void)
 
 static int check_kernel(struct run *r)
 {
-	if (already_traced())
+	if (engine_is_traced())
 		return refuse_to_run(
 			r, -EPERM,
 			"this process is traced already (a debugger, strace or another "
@@ -390,7 +390,7 @@ static int build_wall(struct run *r)
 				     "--allow-degraded runs all the same",
 				     r->abi.abi, names);
 	}
-	r->confine = (struct confine){.ruleset = r->ruleset};
+	r->confine = (struct confine){.ruleset = r->ruleset, .files = r->files_before};
 	return 0;
 }
 
@@ -491,6 +491,18 @@ static int supervise(struct run *r)
 	return err;
 }
 
+/* A held call costs a few descriptors, and a thousand may be held: as many as we may have. */
+static void raise_limit(struct run *r)
+{
+	struct rlimit all;
+	if (getrlimit(RLIMIT_NOFILE, &r->files_before))
+		return;
+	all = r->files_before;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+	r->limit_raised = true;
+}
+
 static int remember_stdin(struct run *r)
 {
 	struct stat st;
@@ -535,6 +547,7 @@ static int set_up(struct run *r, struct command *found)
 	if (err)
 		return err;
 	remember_stdin(r);
+	raise_limit(r);
 	r->env = environ_make(r->command->env, r->command->scrub, r->command->scrub_secrets,
 			      r->session->tmpdir);
 	err = r->env ? identity_self(&r->self) : -ENOMEM;
@@ -650,6 +663,8 @@ static int finish(struct run *r)
 	fill_engine(r);
 	int err = copy_sources(r->session, rep);
 	if (!err)
+		err = plan_mark_closed(&rep->denials, r->session->policy);
+	if (!err)
 		err = plan_suggest(&rep->denials, r->session->home, &rep->suggested);
 	if (r->protocol && o->error)
 		protocol_event(r->protocol, "error", error_event, o);
@@ -672,6 +687,8 @@ static void tear_down(struct run *r)
 	denial_list_release(&r->unasked);
 	changes_release(&r->changes);
 	environ_free(r->env);
+	if (r->limit_raised)
+		setrlimit(RLIMIT_NOFILE, &r->files_before);
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
 		loop_give_signal(r->loop, taken[i]);
 	lifecycle_end(r);

@@ -102,7 +102,11 @@ struct engine_outcome {
 	bool not_executable;
 };
 
+/* Somebody traces us already (a debugger, strace, another warder): nothing could be supervised. */
+bool engine_is_traced(void);
 /* 0: see *ret; -errno only where not even a report could be made (no memory). */
 int engine_run(struct session *s, const struct engine_command *c, struct engine_outcome *ret);
+/* Is this process traced (a debugger, strace, another warder)? Nothing can be supervised then. */
+bool engine_is_traced(void);
 /* The exit status `warder run` has: 0-255, or a negative signal number to die by. */
 int engine_exit_status(const struct engine_outcome *o, bool fail_on_denial);

@@ -69,10 +69,16 @@ struct plan_rules {
 };
 
 /*
+ * Sets `closed` where a deny rule would still decide if the suggested rule was saved: no rule is
+ * suggested there. policy is a loan and not changed. 0 or -ENOMEM.
+ */
+int plan_mark_closed(struct denial_list *l, const struct policy *policy);
+
+/*
  * Rules that would have allowed all `sandbox` denials that stayed refused, except what a `forbid`
- * rule decided. PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any depth below
- * it, become one tree rule; never a wide one (a home, /etc, /usr/share, ~/.config, ~/.ssh). No I/O.
- * 0 or -ENOMEM.
+ * rule decided or is `closed`. PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any
+ * depth below it, become one tree rule; never a wide one (a home, /etc, /usr/share, ~/.config,
+ * ~/.ssh). No I/O. 0 or -ENOMEM.
  */
 #define PLAN_SIBLINGS 4
 #define PLAN_BELOW    16

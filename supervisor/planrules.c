@@ -83,8 +83,8 @@ static int gather(struct rules *r, const struct denial_list *l)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct denial *d = &l->item[i];
-		bool helps = !d->forbidden && !d->by_rule;
-		if (d->verdict != VERDICT_SANDBOX || d->allowed || !helps || !d->access)
+		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || d->closed ||
+		    !d->access)
 			continue;
 		gather_one(r, d, d->path, i);
 		if (d->path2 && !d->path2_open)
@@ -213,6 +213,44 @@ static uint32_t letters_of(uint32_t needed)
 	if (needed & ACCESS_W)
 		access |= ACCESS_W;
 	return access;
+}
+
+/* Does a deny rule decide although the suggested rule stands beside it? */
+static int stays_denied(struct policy *p, const struct denial *d, bool *ret)
+{
+	struct rule rule = {.effect = EFFECT_ALLOW,
+			    .kind = RULE_TREE,
+			    .source = RULE_USER,
+			    .access = letters_of(d->access),
+			    .path = d->path,
+			    .origin = (char *)"suggested"};
+	size_t before = policy_len(p);
+	int error = policy_add(p, &rule);
+	if (error)
+		return error == -ENOMEM ? error : 0;
+	struct decision now = policy_decide_all(p, d->path, d->access, NULL);
+	/* An answer is forgotten when warder ends; what is saved of it is told by its lifetime. */
+	*ret = now.effect == EFFECT_DENY && now.rule && now.rule->source != RULE_ANSWER;
+	if (policy_len(p) > before)
+		policy_remove_at(p, before);
+	return 0;
+}
+
+int plan_mark_closed(struct denial_list *l, const struct policy *policy)
+{
+	struct policy *p;
+	int error = policy_copy(policy, &p);
+	for (size_t i = 0; !error && i < l->len; i++) {
+		struct denial *d = &l->item[i];
+		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden)
+			continue;
+		if (d->by == BY_USER && d->lifetime == LIFETIME_ALWAYS)
+			d->closed = true;
+		else if (d->by == BY_POLICY)
+			error = stays_denied(p, d, &d->closed);
+	}
+	policy_free(p);
+	return error;
 }
 
 int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret)

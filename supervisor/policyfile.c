@@ -336,6 +336,7 @@ static int add_rule(struct reader *rd, const struct policyscan_line *l)
 		return r == LEFT_OUT ? 0 : r;
 	char *path AUTOFREE = rule.path;
 	char *links AUTOFREE = rule.links;
+	(void)links; /* clang counts a cleanup as no use */
 	char *raw AUTOFREE = strndup(w->raw, w->raw_len);
 	if (!raw)
 		return -ENOMEM;

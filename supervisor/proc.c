@@ -4,6 +4,7 @@
 #include "tracer/buf.h"
 #include "tracer/util.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define STATUS_MAX 8192
@@ -82,4 +84,47 @@ bool proc_signal_waits(pid_t tid, bool *ret_ends)
 	uint64_t caught = mask_of(text, "SigCgt");
 	*ret_ends = open & ~caught & ending_signals;
 	return open & (caught | ending_signals);
+}
+
+/* The open flags of one descriptor, from /proc/PID/fdinfo/N. */
+static bool open_flags(int fdinfo, const char *name, unsigned *ret)
+{
+	char text[256];
+	int fd AUTOCLOSE = openat(fdinfo, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	const char *line = strstr(text, "flags:");
+	return line && sscanf(line + strlen("flags:"), "%o", ret) == 1;
+}
+
+static bool gives(unsigned have, uint64_t want)
+{
+	unsigned accmode = want & O_ACCMODE;
+	if (have & O_PATH)
+		return false;
+	if ((have & O_ACCMODE) != O_RDWR && (have & O_ACCMODE) != accmode)
+		return false;
+	return accmode == O_RDONLY || !(have & O_APPEND) || (want & O_APPEND);
+}
+
+bool proc_holds_open(pid_t pid, dev_t dev, ino_t ino, uint64_t flags)
+{
+	char path[64];
+	bool found = false;
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	DIR *fds = opendir(path);
+	snprintf(path, sizeof path, "/proc/%d/fdinfo", pid);
+	int fdinfo AUTOCLOSE = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (const struct dirent *e; fds && fdinfo >= 0 && !found && (e = readdir(fds));) {
+		struct stat st;
+		unsigned have;
+		found = e->d_name[0] != '.' && !fstatat(dirfd(fds), e->d_name, &st, 0) &&
+			st.st_dev == dev && st.st_ino == ino &&
+			open_flags(fdinfo, e->d_name, &have) && gives(have, flags);
+	}
+	if (fds)
+		closedir(fds);
+	return found;
 }

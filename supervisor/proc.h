@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Where /proc/PID/WHAT (exe, cwd) points, owned; "" where it can't be read; NULL without memory. */
@@ -15,3 +16,8 @@ char **proc_argv(pid_t pid);
  * default action ends the process.
  */
 bool proc_signal_waits(pid_t tid, bool *ret_ends);
+/*
+ * Does the process hold a descriptor on this very file that gives at least this open's access?
+ * (O_ACCMODE and O_APPEND of `flags` count: one that may only append gives no other writing.)
+ */
+bool proc_holds_open(pid_t pid, dev_t dev, ino_t ino, uint64_t flags);

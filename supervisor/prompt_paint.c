@@ -429,12 +429,12 @@ static void paint_keys(struct buf *out, const struct question *q, const struct p
 static void paint_help(struct buf *out, const struct prompt_view *v)
 {
 	static const char *const lines[] = {
-		"y o        yes: this access, until this process execs or ends",
-		"s          yes, until warder ends (or the named session)",
+		"y o        yes: this path alone, until this process execs or ends",
+		"s          yes, until warder ends",
 		"a          yes, saved as the rule shown",
 		"n Enter Esc  no, for this run",
 		"N v        no, saved",
-		"1-9 ↑ ↓    how much the answer covers",
+		"1-9 ↑ ↓    how much s and a cover",
 		"A          the next answer goes to all that wait",
 		"d          show everything, nothing cut",
 		"Ctrl-C     no to all, and interrupt the command",
@@ -463,8 +463,9 @@ void prompt_paint(struct buf *out, const struct question *q, const struct prompt
 
 /* ---- what stays ---- */
 
+/* "Once" is about the path that was asked for, whatever scope is marked. */
 static void add_subject(struct buf *text, const struct question *q, const struct scope *s,
-			const struct prompt_view *v)
+			bool once, const struct prompt_view *v)
 {
 	struct buf raw = {0};
 	if (q->is_rerun) {
@@ -472,6 +473,8 @@ static void add_subject(struct buf *text, const struct question *q, const struct
 	} else {
 		add_access(text, s ? s->access : q->access);
 		buf_add_char(text, ' ');
+		if (once)
+			s = NULL;
 		if (s && s->kind == SCOPE_PRESET)
 			buf_add_str(&raw, "preset ");
 		add_path(&raw, s ? s->path : q->path, v);
@@ -489,13 +492,13 @@ static void add_subject(struct buf *text, const struct question *q, const struct
 }
 
 static void paint_line(struct buf *out, const char *verdict, const struct question *q,
-		       const struct scope *s, const struct prompt_view *v)
+		       const struct scope *s, bool once, const struct prompt_view *v)
 {
 	struct buf text = {0};
 	bold(out, v, "warder:");
 	buf_add_char(out, ' ');
 	buf_addf(&text, "%s: ", verdict);
-	add_subject(&text, q, s, v);
+	add_subject(&text, q, s, once, v);
 	add_prose(out, buf_str(&text), strlen("warder: "), width_of(v));
 	buf_free(&text);
 }
@@ -519,10 +522,10 @@ void prompt_paint_record(struct buf *out, const struct question *q, const struct
 	const struct scope *s = NULL;
 	if (a->allow && !q->is_rerun && a->scope < q->scopes.len)
 		s = &q->scopes.item[a->scope];
-	paint_line(out, verdict_words(a), q, s, v);
+	paint_line(out, verdict_words(a), q, s, a->lifetime == LIFETIME_ONCE, v);
 }
 
 void prompt_paint_late(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
-	paint_line(out, "no answer in time, refused", q, NULL, v);
+	paint_line(out, "no answer in time, refused", q, NULL, false, v);
 }

@@ -96,11 +96,12 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 	d->exe = proc_link(w->pid, "exe");
 	char **argv = proc_argv(w->pid);
 	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
-	redact_free(argv);
+	if (r->mode == ENGINE_RETRY)
+		d->argv = argv;
+	else
+		redact_free(argv);
 	d->rule = ruling ? rule_place(ruling->rule) : NULL;
-	const struct rule *rule = ruling ? ruling->rule : NULL;
-	d->forbidden = rule && rule->effect == EFFECT_FORBID;
-	d->by_rule = rule && rule->effect == EFFECT_DENY && rule->source != RULE_ANSWER;
+	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
 	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
 	d->note = note ? strdup(note) : NULL;
 }

@@ -288,7 +288,8 @@ static void add_rule_line(struct buf *out, const struct plan_rule *r, const char
 	buf_add_str(out, r->kind == SCOPE_EXACT ? " exact\n" : "\n");
 }
 
-static void add_ruled_line(struct buf *out, const struct denial *d, const char *home)
+/* No rule can be suggested; what decided is named. */
+static void add_closed_line(struct buf *out, const struct denial *d, const char *home)
 {
 	buf_add_str(out, "warder: refused ");
 	add_names(out, d->access);
@@ -296,17 +297,23 @@ static void add_ruled_line(struct buf *out, const struct denial *d, const char *
 	add_shown_path(out, d->path, home);
 	buf_add_str(out, " (");
 	add_program(out, d->argv0, d->exe);
-	buf_addf(out, ", %" PRIu64 "×); %s", d->count, d->forbidden ? "forbidden" : "denied");
+	buf_addf(out, ", %" PRIu64 "×); ", d->count);
+	if (!d->forbidden && d->by == BY_USER) {
+		buf_add_str(out, "to undo: warder policy --project forget ");
+		add_shell_path(out, d->path, home);
+	} else {
+		buf_add_str(out, d->forbidden ? "forbidden" : "denied");
+	}
 	if (d->rule) {
 		buf_add_str(out, " by ");
-		escape_add_fit(out, d->rule, SUMMARY_PATH_COLUMNS);
+		add_shown_path(out, d->rule, home);
 	}
 	buf_add_char(out, '\n');
 }
 
-static bool no_grant_helps(const struct denial *d)
+static bool is_closed(const struct denial *d)
 {
-	return (d->forbidden || d->by_rule) && !d->allowed && d->verdict == VERDICT_SANDBOX;
+	return (d->forbidden || d->closed) && !d->allowed && d->verdict == VERDICT_SANDBOX;
 }
 
 static void add_lines(const struct report *r, const struct plan_rules *rules, const char *home,
@@ -314,14 +321,14 @@ static void add_lines(const struct report *r, const struct plan_rules *rules, co
 {
 	size_t total = rules->len, written = 0;
 	for (size_t i = 0; i < r->denials.len; i++)
-		total += no_grant_helps(&r->denials.item[i]);
+		total += is_closed(&r->denials.item[i]);
 	size_t room = total <= SUMMARY_LINES ? total : SUMMARY_LINES - 1;
 	for (size_t i = 0; i < rules->len && written < room; i++, written++)
 		add_rule_line(out, &rules->item[i], home);
 	for (size_t i = 0; i < r->denials.len && written < room; i++) {
-		if (!no_grant_helps(&r->denials.item[i]))
+		if (!is_closed(&r->denials.item[i]))
 			continue;
-		add_ruled_line(out, &r->denials.item[i], home);
+		add_closed_line(out, &r->denials.item[i], home);
 		written++;
 	}
 	if (total > written)

@@ -26,14 +26,14 @@ static struct question *question_from(const struct run *r, const struct denial *
 	q->access = d->access;
 	q->exists = d->exists;
 	q->exe = strdup(d->exe);
-	q->argv = calloc(2, sizeof *q->argv);
+	q->argv = d->argv ? redact_argv(d->argv) : calloc(2, sizeof *q->argv);
 	q->cwd = strdup(r->cwd ? r->cwd : r->session->cwd);
 	q->path = strdup(d->path);
 	q->given = d->given ? strdup(d->given) : NULL;
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
 	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access);
 	q->no_saving = !r->session->saving;
-	if (q->argv)
+	if (q->argv && !q->argv[0])
 		q->argv[0] = strdup(d->argv0);
 	if (!q->exe || !q->argv || !q->argv[0] || !q->cwd || !q->path ||
 	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
@@ -71,8 +71,11 @@ void rerun_answered(struct run *r, const struct question *q, const struct answer
 	BUG(!d);
 	/* "once" here means: for the rest of this command, which is run again as a whole. */
 	struct answer lasting = *a;
-	if (a->allow && a->lifetime == LIFETIME_ONCE)
+	if (a->allow && a->lifetime == LIFETIME_ONCE) {
 		lasting.lifetime = LIFETIME_SESSION;
+		if (q->scopes.item[a->scope].kind != SCOPE_EXACT)
+			lasting.scope = 0; /* still about this path alone */
+	}
 	if (answer_apply(r, q, &lasting, 0))
 		run_say(r, "no memory to remember an answer");
 	else if (a->allow)

@@ -68,6 +68,8 @@ struct run {
 	struct llabi abi;
 	struct llruleset *ruleset;
 	struct confine confine;
+	struct rlimit files_before; /* RLIMIT_NOFILE */
+	bool limit_raised;
 	struct guard *guard;
 	unsigned guard_version;
 
@@ -146,8 +148,6 @@ struct ruling ruling_of(struct run *r, const struct waiter *w);
 /* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
 bool ruling_is_unnamed(const struct call *c, unsigned i);
 /* "Once": remembered for one process, until it execs or ends. 0 or -ENOMEM. */
-/* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
-bool ruling_is_unnamed(const struct call *c, unsigned i);
 int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
 uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path);
 void ruling_once_forget(struct run *r, pid_t pid);
@@ -156,12 +156,12 @@ void ruling_once_forget(struct run *r, pid_t pid);
 
 /* The rules an answer means, into the session and, for "always" and "never", the saved policy. */
 int answer_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid);
-/* An allowed scope, into the report. */
 /*
  * A yes to this question, whatever its scope: the process it was held for gets what it asked, also
- * where a wider rule leaves a doubt about this one path. 0; -ENOMEM.
+ * where a wider rule leaves a doubt about this one path. 0 or -ENOMEM.
  */
 int answer_allow_process(struct run *r, const struct question *q, pid_t pid);
+/* An allowed scope, into the report. */
 void answer_add_grant(struct run *r, const struct scope *scope, const struct answer *a);
 
 /* lifecycle.c */

@@ -274,8 +274,11 @@ int session_new(const struct session_options *o, struct session **ret, struct po
 	if (!err)
 		err = add_rules(s, o, e);
 	if (!err && (err = audit_open(s->store.state_dir, s->run, s->label, &s->audit)))
-		fail(e, err, "the audit in %s can't be opened: %s", s->store.state_dir,
-		     strerror(-err));
+		fail(e, err,
+		     "the audit in %s can't be opened: %s; XDG_STATE_HOME can name another place",
+		     s->store.state_dir,
+		     strerror(err == -ENOENT && s->store.state_error ? -s->store.state_error
+								     : -err));
 	if (err) {
 		if (!e->text[0])
 			fail(e, err, "%s", strerror(-err));

@@ -67,12 +67,16 @@ static int make_path(const char *path)
 	char *copy AUTOFREE = strdup(path);
 	if (!copy)
 		return -ENOMEM;
+	int first = 0; /* below it the rest is only not there */
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(copy, 0700); /* the last one's errno tells */
+		if (mkdir(copy, 0700) < 0 && errno != EEXIST && !first)
+			first = -errno;
 		*slash = '/';
 	}
-	return mkdir(copy, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	if (mkdir(copy, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return first ? first : -errno;
 }
 
 /* Ours, a directory, and closed to everybody else. */
@@ -111,7 +115,7 @@ static int find_base(const struct store *s, char *const *env, const char *variab
 }
 
 static int open_dir(const struct store *s, char *const *env, const char *variable,
-		    const char *below, char **ret, struct policy_error *error)
+		    const char *below, char **ret, int *ret_made, struct policy_error *error)
 {
 	char *base AUTOFREE = NULL;
 	int r = find_base(s, env, variable, below, &base, error);
@@ -122,7 +126,7 @@ static int open_dir(const struct store *s, char *const *env, const char *variabl
 	r = dir ? policyfile_canonical(dir, &real) : -ENOMEM;
 	if (r < 0)
 		return fault(error, r, base, strerror(-r));
-	make_path(real); /* where possible */
+	*ret_made = make_path(real); /* where possible */
 	r = check_dir(real, error);
 	if (r == 0)
 		*ret = TAKE_PTR(real);
@@ -133,9 +137,11 @@ int store_open(char *const *env, struct store *ret, struct policy_error *ret_err
 {
 	struct store s = {.home = find_home(env)};
 	ret_error->text[0] = '\0';
-	int r = open_dir(&s, env, "XDG_CONFIG_HOME", ".config", &s.config_dir, ret_error);
+	int made;
+	int r = open_dir(&s, env, "XDG_CONFIG_HOME", ".config", &s.config_dir, &made, ret_error);
 	if (r == 0)
-		r = open_dir(&s, env, "XDG_STATE_HOME", ".local/state", &s.state_dir, ret_error);
+		r = open_dir(&s, env, "XDG_STATE_HOME", ".local/state", &s.state_dir,
+			     &s.state_error, ret_error);
 	if (r < 0) {
 		if (!ret_error->text[0])
 			snprintf(ret_error->text, sizeof(ret_error->text), "%s", strerror(-r));

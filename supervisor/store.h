@@ -11,6 +11,7 @@ struct store {
 	char *home;	  /* owned, from the password database (HOME only where it belongs to us) */
 	char *config_dir; /* owned, absolute, resolved; exists after store_open where possible */
 	char *state_dir;
+	int state_error; /* -errno: why it could not be made, 0 */
 };
 
 /*

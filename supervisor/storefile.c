@@ -87,8 +87,9 @@ static int edit_begin(struct edit *e, const char *file, struct policy_error *err
 	int r = e->dir ? open_dir(e) : -ENOMEM;
 	if (r == 0)
 		r = take_lock(e);
-	if (r == 0)
-		r = policyfile_read(file, true, &e->text, error);
+	if (r < 0)
+		return r;
+	r = policyfile_read(file, true, &e->text, error);
 	if (r == -ENOENT)
 		r = 0;
 	return r < 0 ? r : policyfile_check(file, buf_str(&e->text), e->text.len, error);
@@ -328,7 +329,9 @@ int store_forget(const char *file, const char *path, uint32_t access,
 	struct buf text = {0};
 	size_t removed = 0;
 	int r = edit_begin(&e, file, ret_error);
-	if (r == 0)
+	if (r == -ENOENT)
+		r = 0; /* not even a directory */
+	else if (r == 0)
 		r = change_lines(&e, &c, vars, &text, &removed);
 	if (r == 0 && removed)
 		r = edit_commit(&e, &text);

@@ -19,8 +19,8 @@ static inline void util_close(const int *fd)
 }
 
 /* char *p AUTOFREE = NULL;  int fd AUTOCLOSE = -1; */
-#define AUTOFREE  __attribute__((cleanup(util_free)))
-#define AUTOCLOSE __attribute__((cleanup(util_close)))
+#define AUTOFREE  __attribute__((cleanup(util_free), unused))
+#define AUTOCLOSE __attribute__((cleanup(util_close), unused))
 
 /* Give an owned descriptor or pointer away: return TAKE_FD(fd); */
 #define TAKE_FD(fd)                                                                                \

@@ -43,6 +43,9 @@ def shell(command, **more):
     return ("run_shell", dict(command=command, **more))
 
 
+# A time no other test sleeps, so that what is left of it can be found.
+NAP = f"1234.{os.getpid()}"
+
 class Agent(unittest.TestCase):
     uid = None
 
@@ -305,7 +308,7 @@ class Agent(unittest.TestCase):
         began = time.monotonic()
         status, _, err = self.run_agent(
             [
-                message("", shell("sleep 1234.7 & echo begun; sleep 1234.7", timeout_s=1)),
+                message("", shell(f"sleep {NAP}7 & echo begun; sleep {NAP}7", timeout_s=1)),
                 message("ok"),
             ]
         )
@@ -313,18 +316,18 @@ class Agent(unittest.TestCase):
         answer = self.tool_answers()[0]
         self.assertEqual((answer["output"], answer["timed_out"]), ("begun\n", True))
         self.assertLess(time.monotonic() - began, 20)
-        left = subprocess.run(["pgrep", "-f", "sleep 1234.7"], capture_output=True)
+        left = subprocess.run(["pgrep", "-f", f"sleep {NAP}7"], capture_output=True)
         self.assertEqual(left.stdout, b"")
 
     def test_what_outlives_a_command_does_not_hold_it_up(self):
         began = time.monotonic()
         status, _, err = self.run_agent(
-            [message("", shell("sleep 1234.8 & echo done")), message("ok")]
+            [message("", shell(f"sleep {NAP}8 & echo done")), message("ok")]
         )
         self.assertEqual(status, 0, err)
         self.assertEqual(self.tool_answers()[0]["output"], "done\n")
         self.assertLess(time.monotonic() - began, 20)
-        left = subprocess.run(["pgrep", "-f", "sleep 1234.8"], capture_output=True)
+        left = subprocess.run(["pgrep", "-f", f"sleep {NAP}8"], capture_output=True)
         self.assertEqual(left.stdout, b"")
 
     def test_a_large_file_goes_both_ways(self):
@@ -503,6 +506,14 @@ class Agent(unittest.TestCase):
         self.assertEqual((status, result["end"], result["steps"]), (1, "steps", 4))
         self.assertIn("after 4 steps", result["error"])
 
+    def test_the_time_limit_ends_what_runs(self):
+        began = time.monotonic()
+        status, result, _ = self.run_json(
+            [message("", shell("echo begun; sleep 25"))], "--max-seconds", "1"
+        )
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertEqual((status, result["end"]), (1, "time"))
+
     def test_usage_is_status_2(self):
         for arguments in (
             ["--output", "yaml", "-p", "x"],
@@ -547,7 +558,7 @@ class Agent(unittest.TestCase):
         self.assertIn("--on-denial", done.stdout)
 
     def test_ctrl_c_ends_by_the_signal_and_leaves_nothing(self):
-        url = self.serve([message("", shell("echo begun; sleep 1234.9")), message("no")])
+        url = self.serve([message("", shell(f"echo begun; sleep {NAP}9")), message("no")])
         agent = subprocess.Popen(
             **self.command(["-p", "go", "--output", "stream-json"]),
             env=self.environment(url),
@@ -564,7 +575,7 @@ class Agent(unittest.TestCase):
         self.assertEqual(agent.wait(PATIENCE), -signal.SIGINT)
         agent.stdout.close()
         self.assertEqual(rest[-1]["end"], "cancelled")
-        left = subprocess.run(["pgrep", "-f", "sleep 1234.9"], capture_output=True)
+        left = subprocess.run(["pgrep", "-f", f"sleep {NAP}9"], capture_output=True)
         self.assertEqual(left.stdout, b"")
 
 

@@ -190,6 +190,21 @@ class Often(RunCase):
         self.assertEqual(["9", "err", "out", "fd"], done.out.split(), done)
         self.assertEqual([], done.report["denials"])
 
+    def test_case_D3_stdout_to_a_file(self):
+        """The file behind one's own descriptor may be opened again by the same access, no other."""
+        out = self.write("outside/out", "")
+        def run(redirect, words):
+            self.native("bash", "-c", f"'{WARDER}' run --report '{self.report_file}' -- bash -c '{words}' {redirect} {out}")
+            return self.read_report()["denials"]
+        self.assertEqual([], run(">", "echo first > /dev/stdout"))
+        with open(out) as f:
+            self.assertEqual("first\n", f.read())
+        self.assertEqual(["write"], run(">>", "echo over > /dev/stdout")[0]["access"])
+        self.assertEqual([], run("<", "cat /dev/stdin"))
+        self.assertEqual(["write"], run("<", "echo over > /dev/stdin")[0]["access"])
+        with open(out) as f:
+            self.assertEqual("first\n", f.read())
+
     def test_case_D3_pty(self):
         code = ("import pty, os, sys\n"
                 "pid, fd = pty.fork()\n"

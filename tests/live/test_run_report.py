@@ -116,6 +116,10 @@ class Report(RunCase):
         self.assertIn("more", ours[-1])
         self.assertEqual(9, len(done.report["denials"]))
 
+    def test_verbose_says_more(self):
+        self.assertNotIn("Landlock ABI", self.run_report("--", "true").err)
+        self.assertRegex(self.run_report("-v", "--", "true").err, r"mode report, Landlock ABI \d+, ")
+
     def test_quiet(self):
         done = self.run_report("-q", "--", "cat", self.secret)
         self.assertQuiet(done)

@@ -44,6 +44,9 @@ def assistant(text="", *calls):
     return json.dumps(message)
 
 
+# A time no other test sleeps, so that what is left of it can be found.
+NAP = f"1234.{os.getpid()}"
+
 class Agent:
     """A `warder agent` on a pseudo-terminal of its own."""
 
@@ -263,7 +266,7 @@ class Repl(unittest.TestCase):
 
     def test_ctrl_c_stops_a_tool_and_keeps_the_conversation(self):
         agent = self.ready(
-            assistant("", ("run_shell", {"command": "echo begun; sleep 1234.5"})),
+            assistant("", ("run_shell", {"command": f"echo begun; sleep {NAP}5"})),
             assistant("And on it goes."),
         )
         agent.keys("go\r")
@@ -273,7 +276,7 @@ class Repl(unittest.TestCase):
         stopped = agent.expect("warder> ")
         self.assertIn("cancelled", stopped)
         self.assertLess(time.monotonic() - began, 10)
-        left = subprocess.run(["pgrep", "-f", "sleep 1234.5"], capture_output=True, text=True)
+        left = subprocess.run(["pgrep", "-f", f"sleep {NAP}5"], capture_output=True, text=True)
         self.assertEqual(left.stdout, "")
         agent.keys("go on\r")
         agent.expect("And on it goes.")
@@ -397,13 +400,13 @@ class Repl(unittest.TestCase):
 
     def test_a_signal_to_end_ends_by_that_signal(self):
         agent = self.ready(
-            assistant("", ("run_shell", {"command": "echo begun; sleep 1234.6"})), assistant("no")
+            assistant("", ("run_shell", {"command": f"echo begun; sleep {NAP}6"})), assistant("no")
         )
         agent.keys("go\r")
         agent.expect(r"\n\S*  begun")
         os.kill(agent.pid, signal.SIGTERM)
         self.assertEqual(agent.wait(), -signal.SIGTERM)
-        left = subprocess.run(["pgrep", "-f", "sleep 1234.6"], capture_output=True, text=True)
+        left = subprocess.run(["pgrep", "-f", f"sleep {NAP}6"], capture_output=True, text=True)
         self.assertEqual(left.stdout, "")
 
 

@@ -129,7 +129,7 @@ Test(cli_policy, saves_and_forgets, .init = setup, .fini = teardown)
 Test(cli_policy, usage, .init = setup, .fini = teardown)
 {
 	static const struct {
-		const char *words[4];
+		const char *words[5];
 		const char *say;
 	} rows[] = {
 		{{NULL}, "expected show, check, allow"},
@@ -143,6 +143,8 @@ Test(cli_policy, usage, .init = setup, .fini = teardown)
 		{{"show", "x"}, "show takes no argument"},
 		{{"check", "a", "b"}, "check takes one file"},
 		{{"show", "--frob"}, "unknown option '--frob'"},
+		{{"allow", "r", "x", "--json"}, "--json goes with show and check, not 'allow'"},
+		{{"path", "--effective"}, "--effective goes with show, not 'path'"},
 		{{"forget"}, "forget takes a path"},
 		{{"forget", "x", "raed"}, "not 'raed'"},
 		{{"allow", "r", "/proc/self/x"}, "/proc/self is another thing"},

@@ -249,6 +249,9 @@ static const struct {
 	const char *line;
 } records[] = {
 	{{.allow = true}, "warder: allowed once: read ~/notes/a.txt (cat)\n"},
+	/* Once is never more than the path: the line claims no more. */
+	{{.allow = true, .scope = 1}, "warder: allowed once: read, list ~/notes/a.txt (cat)\n"},
+	{{.allow = true, .scope = 2}, "warder: allowed once: read, list ~/notes/a.txt (cat)\n"},
 	{{.allow = true, .scope = 1, .lifetime = LIFETIME_SESSION},
 	 "warder: allowed for the session: read, list ~/notes and below (cat)\n"},
 	{{.allow = true, .scope = 2, .lifetime = LIFETIME_ALWAYS},

@@ -1,5 +1,6 @@
 #include "supervisor/report.h"
 
+#include "supervisor/policyfile.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
@@ -261,6 +262,46 @@ Test(report, summary_is_short, .timeout = 10)
 		buf_free(&b);
 		report_release(&r);
 	}
+}
+
+/* Where a deny rule would decide all the same, the hint does not name a rule that helps nothing. */
+Test(report, summary_of_what_a_deny_rule_keeps, .timeout = 10)
+{
+	struct policy *p;
+	struct policy_error why;
+	struct policy_vars vars = {.home = "/home/u", .project = "/srv"};
+	struct report r = {0};
+	struct buf b = {0};
+	static const char *const rules[] = {"deny r /srv/a", "deny w /srv/b"};
+	cr_assert_eq(policy_new(&p), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		cr_assert_eq(policyfile_parse_line(p, rules[i], RULE_PRESET, &vars, &why), 0);
+	/* Decided at the same path; by a rule above; by a saved answer. */
+	struct denial d = write_of("/srv/a");
+	d.access = ACCESS_READ;
+	d.by = BY_POLICY;
+	d.rule = (char *)"preset x:1";
+	cr_assert(denial_add(&r.denials, &d));
+	d.path = (char *)"/srv/b/c";
+	d.access = ACCESS_WRITE;
+	cr_assert(denial_add(&r.denials, &d));
+	d = write_of("/home/u/no");
+	d.by = BY_USER;
+	d.lifetime = LIFETIME_ALWAYS;
+	cr_assert(denial_add(&r.denials, &d));
+	cr_assert_eq(plan_mark_closed(&r.denials, p), 0);
+	report_summary(&r, "/home/u", &b);
+	cr_expect_str_eq(
+		buf_str(&b),
+		"warder: refused write /srv/b/c (npm, 1×); to allow: warder policy allow w "
+		"/srv/b/c\n"
+		"warder: refused read /srv/a (npm, 1×); denied by preset x:1\n"
+		"warder: refused create ~/no (npm, 1×); to undo: warder policy --project "
+		"forget ~/no\n",
+		"%s", buf_str(&b));
+	buf_free(&b);
+	report_release(&r);
+	policy_free(p);
 }
 
 /* What a grant could not help is no offer; what was allowed was not refused. */

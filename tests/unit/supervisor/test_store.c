@@ -447,8 +447,15 @@ static int as_user(const char *h, const char *closed)
 	if (store_open(make_env(&e, h, below, below), &s, &error) < 0)
 		return 9;
 	file = store_user_policy(&s);
-	if (store_append_rule(file, &r, NULL, &error) >= 0)
+	if (store_append_rule(file, &r, NULL, &error) != -ENOENT)
 		return 10;
+	/* Why, not just that what lies deeper is not there either. */
+	if (s.state_error != -EACCES)
+		return 11;
+	size_t removed = 99;
+	struct policy_vars vars = {.home = h, .project = "/p"};
+	if (store_forget(file, "/x", ACCESS_ALL, &vars, &removed, &error) || removed)
+		return 12;
 	free(file);
 	store_release(&s);
 	return 0;
