@@ -240,13 +240,24 @@ static uint32_t path_access(const struct call *c, const struct call_path *p)
 	return 0;
 }
 
+/* A path whose way could not be gone to its end: what the arguments alone say. */
+static uint32_t unresolved_access(const struct call *c, const struct call_path *p)
+{
+	if (p->need != CALL_NEED_OPEN)
+		return path_access(c, p);
+	return c->open_flags & O_PATH ? 0 : open_mode_access(c->open_flags);
+}
+
 void access_needed(const struct call *c, struct need ret[CALL_PATHS])
 {
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
 		const struct call_path *p = &c->path[i];
 		ret[i] = (struct need){0};
-		if (!is_usable(p))
+		if (!is_usable(p)) {
+			if (p->given)
+				ret[i].access = unresolved_access(c, p);
 			continue;
+		}
 		ret[i].access = path_access(c, p);
 		ret[i].at = &p->at;
 	}

@@ -160,7 +160,9 @@ static const char *mode_name(enum engine_mode m)
 static void interrupt_command(void *arg)
 {
 	struct run *r = arg;
-	if (r->pty)
+	if (r->main_ended)
+		raise(SIGINT); /* it is gone: to us, and so to what we wait for */
+	else if (r->pty)
 		pty_interrupt(r->pty);
 	else if (r->command->own_terminal)
 		kill(r->main, SIGINT);
@@ -321,8 +323,11 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_SPAWN_FAILED:
 		spawn_failed(r, ev);
 		break;
-	case TRACER_FORKED:
 	case TRACER_CONTINUED:
+		if (ev->pid == r->main)
+			r->main_stopped = false;
+		break;
+	case TRACER_FORKED:
 		break;
 	}
 }
@@ -459,7 +464,7 @@ static void close_terminal(struct run *r)
 static int supervise(struct run *r)
 {
 	r->main = 0;
-	r->main_ended = false;
+	r->main_ended = r->main_stopped = false;
 	r->rerun_useful = false;
 	int err = open_terminal(r);
 	if (err)

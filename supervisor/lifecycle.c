@@ -92,8 +92,11 @@ void lifecycle_main_ended(struct run *r, int status)
 	pid_t one;
 	r->main_ended = true;
 	r->main_status = status;
-	loop_remove(r->loop, r->limit_timer);
-	r->limit_timer = 0;
+	/* Who waits for the leftovers waits no longer than that. */
+	if (!r->command->leftovers_wait) {
+		loop_remove(r->loop, r->limit_timer);
+		r->limit_timer = 0;
+	}
 	if (r->end != RUN_GOES_ON || r->command->leftovers_wait ||
 	    !tracer_processes(r->tracer, &one, 1))
 		return;
@@ -115,7 +118,8 @@ static void time_is_up(void *arg)
 
 static void start_limit(struct run *r)
 {
-	if (r->limit_timer || r->limit_left_ms <= 0 || r->main_ended || r->end != RUN_GOES_ON)
+	bool over = r->main_ended && !r->command->leftovers_wait;
+	if (r->limit_timer || r->limit_left_ms <= 0 || over || r->end != RUN_GOES_ON)
 		return;
 	r->limit_since_ms = run_now_ms();
 	if (loop_add_timer(r->loop, r->limit_left_ms, time_is_up, r, &r->limit_timer))
@@ -177,13 +181,30 @@ static bool reached_it_already(const struct run *r, const struct signalfd_siginf
 	return r->command->own_terminal && !r->pty && info->ssi_code == SI_KERNEL;
 }
 
+/* The command has ended and its leftovers or an answer are waited for: that ends, as if by it. */
+static void end_the_wait(struct run *r, int sig)
+{
+	if (r->end != RUN_GOES_ON)
+		return;
+	r->main_status = sig; /* a wait status: ended by this signal */
+	if (r->tracer)
+		end_tree(r, SIGTERM, KILL_AFTER_MS);
+	else
+		r->end = RUN_ENDING;
+}
+
 static void on_end_signal(void *arg, const struct signalfd_siginfo *info)
 {
 	struct run *r = arg;
 	int sig = (int)info->ssi_signo;
 	if (r->command->own_terminal) {
-		if (!reached_it_already(r, info))
+		if (r->main_ended) {
+			end_the_wait(r, sig);
+		} else if (!reached_it_already(r, info)) {
 			forward(r, sig);
+			if (r->main_stopped)
+				forward(r, SIGCONT); /* it could not see it, as timeout(1) knows */
+		}
 		return;
 	}
 	/* A tool of the agent's has no terminal: the user stops it by stopping us. */
@@ -218,7 +239,10 @@ static void on_continue(void *arg, const struct signalfd_siginfo *info)
  */
 void lifecycle_stopped(struct run *r, const struct tracer_event *ev)
 {
-	if (ev->pid != r->main || !r->command->own_terminal || !r->pty)
+	if (ev->pid != r->main)
+		return;
+	r->main_stopped = true;
+	if (!r->command->own_terminal || !r->pty)
 		return;
 	pty_suspend(r->pty);
 	stop_limit(r);

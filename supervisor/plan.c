@@ -277,6 +277,15 @@ static void count_preset(const struct planner *p, size_t from, struct scope *s)
 	mark_sensitive(p, s);
 }
 
+/* Presets let the way to their directories be made, which says nothing of who makes it. */
+static bool is_only_the_way(const struct planner *p)
+{
+	if (p->d->access != ACCESS_CREATE)
+		return false;
+	struct decision d = policy_decide(p->trial, p->d->path, ACCESS_CREATE);
+	return d.rule && d.rule->kind == RULE_EXACT && d.rule->access == ACCESS_CREATE;
+}
+
 /* The preset with the fewest rules that opens what was asked for; NULL: none does. */
 static const char *find_preset(const struct planner *p, const struct policy_vars *vars)
 {
@@ -284,7 +293,8 @@ static const char *find_preset(const struct planner *p, const struct policy_vars
 	size_t before = policy_len(p->trial), fewest = 0;
 	for (const struct preset_text *t = preset_texts; t->name; t++) {
 		struct policy_error ignored; /* a preset that can't be used here is not offered */
-		bool fits = !preset_add(p->trial, t->name, vars, &ignored) && trial_allows(p);
+		bool fits = !preset_add(p->trial, t->name, vars, &ignored) && trial_allows(p) &&
+			    !is_only_the_way(p);
 		size_t rules = policy_len(p->trial) - before;
 		policy_truncate(p->trial, before);
 		if (fits && (!best || rules < fewest)) {

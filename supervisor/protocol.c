@@ -370,13 +370,27 @@ static const char *parse_answer(const struct json *v, struct answer *ret)
 	return "\"lifetime\" must be \"once\", \"session\" or \"always\"";
 }
 
-static void answer_one(struct protocol *p, const struct json *v, const struct answer *a)
+static bool is_id(const struct json *v)
 {
 	int64_t id;
-	if (!json_int(v, &id) || id <= 0) {
-		event_error(p, "an id must be a positive number", 0);
-		return;
-	}
+	return json_int(v, &id) && id > 0;
+}
+
+/* Each of them: a line of which a part is bad answers nothing. */
+static bool are_ids(const struct json *id, const struct json *ids)
+{
+	if (id)
+		return is_id(id);
+	for (const struct json *one = json_first(ids); one; one = json_next(one))
+		if (!is_id(one))
+			return false;
+	return true;
+}
+
+static void answer_one(struct protocol *p, const struct json *v, const struct answer *a)
+{
+	int64_t id = 0;
+	json_int(v, &id);
 	p->answering = (uint64_t)id;
 	int r = ask_answer(p->ask, (uint64_t)id, a);
 	p->answering = 0;
@@ -395,6 +409,8 @@ static void handle_object(struct protocol *p, const struct json *v)
 		fault = "an answer must be an object";
 	else if (!id == !ids || (ids && (!json_is_array(ids) || !json_len(ids))))
 		fault = "an answer needs \"id\", or \"ids\" with at least one";
+	else if (!are_ids(id, ids))
+		fault = "an id must be a positive number";
 	else
 		fault = parse_answer(v, &a);
 	if (fault) {

@@ -157,11 +157,20 @@ static void leave_question(struct run *r, struct waiter *w, const char *reason)
 		ask_cancel(r->ask, id, reason);
 }
 
-static void refuse(struct run *r, struct waiter *w)
+/* error: what the call returns; 0: what the kernel said. */
+static void refuse_with(struct run *r, struct waiter *w, int error)
 {
 	leave_question(r, w, "covered");
-	tracer_deny(r->tracer, w->who);
+	if (error)
+		tracer_set_result(r->tracer, w->who, error);
+	else
+		tracer_deny(r->tracer, w->who);
 	waiter_drop(r, w);
+}
+
+static void refuse(struct run *r, struct waiter *w)
+{
+	refuse_with(r, w, 0);
 }
 
 /* ---- allowed: the broker ---- */
@@ -393,13 +402,15 @@ static void settle(struct run *r, struct waiter *w)
 		act(r, w);
 		break;
 	case EFFECT_ASK:
-		if (!w->question)
+		if (w->verdict.anyway)
+			refuse_with(r, w, w->verdict.anyway);
+		else if (!w->question)
 			ask_or_refuse(r, w, &ruling);
 		break;
 	case EFFECT_DENY:
 	case EFFECT_FORBID:
 		record(r, w, &ruling, false, BY_POLICY, LIFETIME_SESSION);
-		refuse(r, w);
+		refuse_with(r, w, ruling.error);
 		break;
 	}
 }

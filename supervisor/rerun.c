@@ -106,7 +106,7 @@ static void ask_about(struct run *r, struct denial *d)
 		question_free(q);
 		return;
 	}
-	if (!run_has_answerer(r) || !(q = question_from(r, d)))
+	if (!run_has_answerer(r) || r->end != RUN_GOES_ON || !(q = question_from(r, d)))
 		return;
 	r->asked_about = d;
 	if (!ask_push(r->ask, q, &id))
@@ -171,7 +171,7 @@ bool rerun_wanted(struct run *r)
 	if (r->end != RUN_GOES_ON || r->out->timed_out)
 		return false;
 	ask_about_all(r);
-	if (!r->rerun_useful || r->number >= RUNS_MAX)
+	if (r->end != RUN_GOES_ON || !r->rerun_useful || r->number >= RUNS_MAX)
 		return false;
 	if (!stdin_can_be_read_again(r)) {
 		run_say(r, "what was granted needs another run, which is not possible: stdin is a "

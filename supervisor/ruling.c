@@ -110,21 +110,33 @@ static int cached_guard(struct run *r, const struct guard **ret)
 	return 0;
 }
 
-/* A guard of the policy as it is for one process: with its "once" answers. */
-static int own_guard(const struct run *r, pid_t pid, struct guard **ret)
+static int add_exact(struct policy *p, const char *path, uint32_t access)
+{
+	struct rule rule = {.effect = EFFECT_ALLOW,
+			    .kind = RULE_EXACT,
+			    .source = RULE_ANSWER,
+			    .access = access,
+			    .path = (char *)path,
+			    .origin = (char *)"an answer"};
+	return access ? policy_add(p, &rule) : 0;
+}
+
+/*
+ * A guard of the policy as it is for one process: with its "once" answers. `asked` (or NULL): and
+ * as it would be if the question about these bits of the call's paths were answered with yes: an
+ * answer gives both paths the same.
+ */
+static int own_guard(const struct run *r, const struct waiter *w, const uint32_t *asked,
+		     struct guard **ret)
 {
 	struct policy *p;
 	int err = policy_copy(r->session->policy, &p);
-	for (const struct once *o = r->onces; !err && o; o = o->next) {
-		struct rule rule = {.effect = EFFECT_ALLOW,
-				    .kind = RULE_EXACT,
-				    .source = RULE_ANSWER,
-				    .access = o->access,
-				    .path = o->path,
-				    .origin = (char *)"an answer"};
-		if (o->pid == pid)
-			err = policy_add(p, &rule);
-	}
+	for (const struct once *o = r->onces; !err && o; o = o->next)
+		if (o->pid == w->pid)
+			err = add_exact(p, o->path, o->access);
+	for (unsigned i = 0; !err && asked && i < CALL_PATHS; i++)
+		if (asked[i] && w->call->path[i].at.real)
+			err = add_exact(p, w->call->path[i].at.real, asked[0] | asked[1]);
 	if (!err)
 		err = guard_new(p, ret);
 	policy_free(p);
@@ -139,23 +151,77 @@ static bool has_onces(const struct run *r, pid_t pid)
 	return false;
 }
 
+/* What reaches the thing behind a name. Making or removing one of its names changes no other. */
+#define OF_CONTENT (ACCESS_READ | ACCESS_WRITE | ACCESS_EXEC | ACCESS_META | ACCESS_IOCTL)
+
 static bool makes_a_name(enum call_need need)
 {
 	return need == CALL_NEED_OPEN || need == CALL_NEED_SYMLINK || need == CALL_NEED_MKNOD ||
 	       need == CALL_NEED_BIND;
 }
 
+static bool moves(const struct call *c)
+{
+	return c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
+}
+
 /* A move or link: what it would carry, and where to. */
-static void guard_move(const struct guard *g, const struct call *c, struct ruling *out)
+static int guard_move(const struct guard *g, const struct call *c, struct ruling *out)
 {
 	struct policy_error why;
 	bool link = c->path[0].need == CALL_NEED_LINK_FROM;
 	bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
-	if (!guard_may_move(g, &c->path[0].at, &c->path[1].at, exchange, link, &why))
-		return;
+	int err = guard_may_move(g, &c->path[0].at, &c->path[1].at, exchange, link, &why);
+	if (!err)
+		return 0;
 	out->effect = EFFECT_DENY;
 	out->rule = NULL;
 	out->note = "it would carry a protected path into the open";
+	return err;
+}
+
+/* What is asked about the source where it is and allowed where it would go. */
+static uint32_t gained_by_moving(const struct run *r, const struct waiter *w)
+{
+	const struct call *c = w->call;
+	const char *from = c->path[0].at.real, *to = c->path[1].at.real;
+	uint32_t bits = 0;
+	if (!from || !to || ruling_is_unnamed(c, 0))
+		return 0;
+	uint32_t once = ruling_once_bits(r, w->pid, from);
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
+		if ((bit & OF_CONTENT) && !(once & bit) &&
+		    policy_decide(r->session->policy, from, bit).effect == EFFECT_ASK &&
+		    policy_decide(r->session->policy, to, bit).effect == EFFECT_ALLOW)
+			bits |= bit;
+	return bits;
+}
+
+/*
+ * A move that the policy does not refuse. A thing that would be open to more in its new place is
+ * asked about with all of that, so that a yes says it. What no yes can allow is not asked: refused,
+ * with EXDEV where an honest program copies instead.
+ */
+static void ask_whole_move(struct run *r, const struct waiter *w, struct ruling *out)
+{
+	struct guard *g = NULL;
+	uint32_t gained = gained_by_moving(r, w);
+	if (out->effect != EFFECT_ASK && !gained)
+		return;
+	struct ruling whole = *out, refused = *out;
+	whole.effect = EFFECT_ASK;
+	whole.asked[0] |= gained | (gained ? w->verdict.need[0].access & ACCESS_MOVE : 0);
+	int err = own_guard(r, w, whole.asked, &g);
+	if (!err)
+		err = guard_move(g, w->call, &refused);
+	guard_free(g);
+	if (!err) {
+		*out = whole;
+		return;
+	}
+	refused.effect = EFFECT_DENY;
+	refused.error = err == -EXDEV ? err : 0;
+	*out = refused;
 }
 
 /*
@@ -195,7 +261,7 @@ static void guard_thing(const struct run *r, const struct guard *g, const struct
 		out->effect = EFFECT_DENY;
 		out->rule = NULL;
 		out->note = "a protected path would lie below it";
-	} else if (at->exists && guard_hardlink_doubt(g, &at->st)) {
+	} else if (at->exists && (access & OF_CONTENT) && guard_hardlink_doubt(g, &at->st)) {
 		out->effect = EFFECT_ASK;
 		out->note = "it has other names, and one may be protected";
 		out->asked[0] = access;
@@ -249,14 +315,12 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 	const struct call *c = w->call;
 	struct guard *own = NULL;
 	const struct guard *g = NULL;
-	int err = has_onces(r, w->pid) ? own_guard(r, w->pid, &own) : cached_guard(r, &g);
+	int err = has_onces(r, w->pid) ? own_guard(r, w, NULL, &own) : cached_guard(r, &g);
 	if (err)
 		return err;
 	if (own)
 		g = own;
-	bool moves =
-		c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
-	if (moves)
+	if (moves(c))
 		guard_move(g, c, out);
 	else
 		guard_thing(r, g, w, out);
@@ -315,6 +379,8 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 			out.rule = d.rule;
 		}
 	}
+	if (moves(w->call) && !harder(out.effect, EFFECT_ASK))
+		ask_whole_move(r, w, &out);
 	if (out.effect != EFFECT_ALLOW)
 		return out;
 	if (guard_objects(r, w, &out)) {

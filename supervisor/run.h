@@ -88,7 +88,7 @@ struct run {
 	bool ignoring;
 
 	pid_t main;
-	bool main_ended;
+	bool main_ended, main_stopped;
 	int main_status;
 	enum run_end end;
 	int owed_signal; /* it ended the tree; the caller's own handler gets it once we are done */
@@ -141,6 +141,7 @@ struct ruling {
 	const struct rule *rule;    /* a loan of the policy's, or NULL */
 	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
 	const char *note;	    /* static: why, where no rule says it; or NULL */
+	int error;		    /* what a refused call returns instead of its own errno; or 0 */
 };
 
 struct ruling ruling_of(struct run *r, const struct waiter *w);

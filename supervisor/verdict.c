@@ -5,6 +5,7 @@
 #include "supervisor/exec_chain.h"
 #include "tracer/util.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -279,7 +280,21 @@ static bool move_granted(const struct verdict_input *in)
 
 /* ---- exec: which of the files was it? ---- */
 
-/* The first file of the chain that the ruleset does not let run; 0 found, -ENOENT all may. */
+static bool may_run(const struct verdict_input *in, int object)
+{
+	if (identity_same(in->as, in->self))
+		return !access_fd(object, X_OK);
+	int err = identity_enter(in->as);
+	if (!err)
+		err = access_fd(object, X_OK);
+	BUG(identity_enter(in->self) != 0);
+	return !err;
+}
+
+/*
+ * The first file of the chain that is refused: 0, by the ruleset; -EACCES, by its own permissions;
+ * -ENOENT: all may run.
+ */
 static int refused_in_chain(const struct verdict_input *in, struct path_at *ret)
 {
 	const struct path_at *at = &in->call->path[0].at;
@@ -290,6 +305,10 @@ static int refused_in_chain(const struct verdict_input *in, struct path_at *ret)
 	for (int i = 0; i < EXEC_CHAIN_MAX; i++) {
 		if (!at->exists)
 			break;
+		if (!may_run(in, at->object)) {
+			err = -EACCES;
+			break;
+		}
 		if (!grants(in->ruleset, at, true, LLR_EXECUTE | LLR_READ_FILE)) {
 			err = 0;
 			break;
@@ -306,9 +325,9 @@ static int refused_in_chain(const struct verdict_input *in, struct path_at *ret)
 		if (e)
 			break;
 	}
-	if (!err && at == &here) {
+	if (err != -ENOENT && at == &here) {
 		*ret = here;
-		return 0;
+		return err;
 	}
 	path_release(&here);
 	return err;
@@ -343,6 +362,34 @@ static const char *mount_refuses(const struct call *c)
 	return NULL;
 }
 
+static bool holds_names(int dir)
+{
+	struct dirent *e;
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	bool some = false;
+	if (!d && fd >= 0)
+		close(fd);
+	while (d && !some && (e = readdir(d)))
+		some = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	if (d)
+		closedir(d);
+	return some;
+}
+
+/* Landlock is asked before the file system says that this can't be removed, or not like that. */
+static int fails_anyway(const struct call *c)
+{
+	const struct path_at *at = &c->path[0].at;
+	enum call_need need = c->path[0].need;
+	if (!at->exists || (need != CALL_NEED_UNLINK && need != CALL_NEED_RMDIR))
+		return 0;
+	bool as_dir = need == CALL_NEED_RMDIR || (c->at_flags & AT_REMOVEDIR);
+	if (as_dir != S_ISDIR(at->st.st_mode))
+		return as_dir ? -ENOTDIR : -EISDIR;
+	return as_dir && holds_names(at->object) ? -ENOTEMPTY : 0;
+}
+
 static bool ruleset_grants_all(const struct verdict_input *in)
 {
 	if (in->call->path[1].need != CALL_NEED_NONE)
@@ -355,11 +402,16 @@ static bool ruleset_grants_all(const struct verdict_input *in)
 static void judge_exec(const struct verdict_input *in, struct verdict_result *r)
 {
 	if (grants(in->ruleset, &in->call->path[0].at, true, LLR_EXECUTE | LLR_READ_FILE)) {
-		if (refused_in_chain(in, &r->refused)) {
+		int err = refused_in_chain(in, &r->refused);
+		if (err == -ENOENT) {
 			r->verdict = VERDICT_OTHER;
 			return;
 		}
 		r->need[0].at = &r->refused;
+		if (err) {
+			r->verdict = VERDICT_PERMISSIONS;
+			return;
+		}
 	}
 	r->verdict = VERDICT_SANDBOX;
 }
@@ -371,13 +423,17 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	path_init(&r->refused);
 	access_needed(c, r->need);
 	int error = (int)-c->result;
-	if (error == EXDEV) {
-		r->verdict = crosses_mounts(c) ? VERDICT_CROSS_DEVICE : VERDICT_SANDBOX;
+	if (error == EXDEV && crosses_mounts(c)) {
+		r->verdict = VERDICT_CROSS_DEVICE;
 		return 0;
 	}
 	int err = permissions(in);
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
+	if (error == EXDEV && !err) {
+		r->verdict = VERDICT_SANDBOX;
+		return 0;
+	}
 	/* For names Landlock is asked before the permissions are, and its answer is EACCES, never
 	 * EPERM. */
 	if (err == -EACCES || err == -EPERM || err == -EROFS || error == EPERM) {
@@ -391,6 +447,7 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	r->note = mount_refuses(c);
 	if (r->note)
 		return 0;
+	r->anyway = fails_anyway(c);
 	if (c->path[0].need == CALL_NEED_EXEC)
 		judge_exec(in, r);
 	else if (!ruleset_grants_all(in))

@@ -172,6 +172,31 @@ Test(access, one_path_calls)
 	}
 }
 
+Test(access, a_path_that_could_not_be_walked)
+{
+	static const struct {
+		enum call_need need;
+		uint64_t flags;
+		uint32_t want;
+	} rows[] = {
+		{CALL_NEED_OPEN, O_RDONLY, ACCESS_READ},
+		{CALL_NEED_OPEN, O_WRONLY | O_CREAT | O_TRUNC, ACCESS_WRITE},
+		{CALL_NEED_OPEN, O_PATH, 0},
+		{CALL_NEED_MKDIR, 0, ACCESS_CREATE},
+		{CALL_NEED_NONE, 0, 0},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct call c = {.open_flags = rows[i].flags};
+		struct need need[CALL_PATHS];
+		c.path[0].need = rows[i].need;
+		c.path[0].given = (char *)"closed/file";
+		c.path[0].error = -EACCES;
+		access_needed(&c, need);
+		cr_assert_eq(need[0].access, rows[i].want, "row %zu", i);
+		cr_assert_null(need[0].at);
+	}
+}
+
 Test(access, two_path_calls)
 {
 	static const struct {

@@ -177,6 +177,8 @@ static const struct {
 	 0},
 	{"{\"id\":1,\"answer\":\"deny\",\"more\":[{}]}", "-1.0.session ", 0},
 	{"{\"ids\":[1,9,1],\"answer\":\"allow\"}", "+1.0.once ", 2},
+	{"{\"ids\":[1,\"x\"],\"answer\":\"allow\"}", "", 1}, /* no part of a bad line */
+	{"{\"ids\":[1,0],\"answer\":\"allow\"}", "", 1},
 	{"", "", 0},
 	{"  \t", "", 0},
 	{"{\"id\":1", "", 1},

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Only what a yes would help is asked, with all that it opens; and what waits can be ended."""
+
+import os
+import signal
+import subprocess
+import time
+
+from run_help import WARDER, RunCase, both_users, deny, main, needs, wait_until
+
+
+def two_waits(status):
+    """A command that has ended, and a leftover that is waited for."""
+    return ("--leftovers", "wait", "--", "sh", "-c", f"sleep 600 & echo ready; exit {status}")
+
+
+@both_users
+class Moves(RunCase):
+    def test_from_outside_is_asked_whole_and_done(self):
+        self.write("outside/f", "text\n")
+        done = self.hold("--", "mv", f"{self.outside}/f", "here")
+        self.assertStatus(done)
+        self.assertEqual("text\n", self.read("project/here"))
+        self.assertFalse(os.path.exists(f"{self.outside}/f"))
+        self.assertEqual(1, len(done.asked), done)
+        self.assertLessEqual({"read", "write", "exec", "delete", "move"}, set(done.asked[0]["access"]))
+        self.assertEqual(f"{self.outside}/f", done.asked[0]["path"])
+
+    def test_a_link_from_outside(self):
+        self.write("outside/f", "text\n")
+        done = self.hold("--", "ln", f"{self.outside}/f", "here")
+        self.assertStatus(done)
+        self.assertEqual(1, len(done.asked), done)
+        self.assertTrue(os.path.samefile(f"{self.outside}/f", f"{self.project}/here"))
+
+    def test_no_stays_no(self):
+        self.write("outside/f", "text\n")
+        done = self.hold("--", "ln", f"{self.outside}/f", "here", answer=deny)
+        self.assertStatus(done, 1)
+        self.assertFalse(os.path.exists(f"{self.project}/here"))
+
+    def test_a_directory_is_copied_where_it_cannot_be_moved(self):
+        self.write("outside/dir/f", "text\n")
+        done = self.hold("--", "mv", f"{self.outside}/dir", "here")
+        self.assertStatus(done)
+        self.assertEqual("text\n", self.read("project/here/f"))
+        self.assertFalse(os.path.exists(f"{self.outside}/dir"))
+        self.assertNotIn(f"{self.outside}/dir", [q["path"] for q in done.asked
+                                                 if q["call"].startswith("rename")])
+
+    def test_a_protected_thing_is_not_asked_about(self):
+        self.write("project/locked/f", "text\n")
+        done = self.hold("--rule", "deny w locked/f", "--", "mv", "locked", f"{self.outside}/x")
+        self.assertNotEqual(0, done.status)
+        self.assertEqual("text\n", self.read("project/locked/f"))
+        self.assertEqual([], [q for q in done.asked if "/locked" in q.get("path2", "") + q["path"]
+                              and q["call"].startswith("rename")], done)
+
+
+@both_users
+class NotAsked(RunCase):
+    def test_removing_one_of_several_names_of_a_file(self):
+        self.write("project/.git/HEAD", "ref: refs/heads/x\n")
+        self.write("project/.git/config", "[core]\n")
+        for name in ("objects", "refs"):
+            os.mkdir(f"{self.project}/.git/{name}")
+            self.own(f"{self.project}/.git/{name}")
+        done = self.hold("--", "sh", "-c", "mkdir new && echo x > new/a && ln new/a new/b && rm new/b",
+                         answer=deny)
+        self.assertStatus(done)
+        self.assertNothingAsked(done)
+        self.assertEqual(["a"], os.listdir(f"{self.project}/new"))
+
+    def test_what_can_not_be_removed_that_way(self):
+        self.write("outside/dir/f")
+        self.write("outside/file")
+        for program, name, why in (("rmdir", "dir", "Directory not empty"),
+                                   ("unlink", "dir", "Is a directory"),
+                                   ("rmdir", "file", "Not a directory")):
+            with self.subTest(program + name):
+                done = self.hold("--", program, os.path.join(self.outside, name))
+                self.assertStatus(done, 1)
+                self.assertIn(why, done.err)
+                self.assertNothingAsked(done)
+                self.assertEqual([], done.report["denials"])
+
+    def test_an_interpreter_that_may_not_run(self):
+        for place in (self.project, self.outside):
+            with self.subTest(place):
+                interpreter = self.write(os.path.join(place, "plain"), "x", 0o644)
+                self.write("project/script", f"#!{interpreter}\n", 0o755)
+                done = self.hold("--", "sh", "-c", "./script")
+                self.assertStatus(done, 126)
+                self.assertNothingAsked(done)
+                d, = done.denials(interpreter)
+                self.assertEqual(("permissions", ["read", "exec"]), (d["verdict"], d["access"]))
+
+    def test_below_a_directory_that_may_not_be_searched(self):
+        self.write("outside/closed/f", "x")
+        os.chmod(f"{self.outside}/closed", 0o600)
+        if self.uid == 0:
+            self.skipTest("root searches every directory")
+        done = self.hold("--", "cat", f"{self.outside}/closed/f")
+        self.assertNothingAsked(done)
+        d, = done.denials()
+        self.assertEqual(("permissions", ["read"]), (d["verdict"], d["access"]))
+
+
+@both_users
+class Suggested(RunCase):
+    def test_not_what_a_saved_rule_denies(self):
+        path = self.write("outside/f", "x")
+        rules = self.write("rules", f"deny read {path} exact\n")
+        done = self.run_report("--policy", rules, "--", "cat", path)
+        self.assertStatus(done, 1)
+        self.assertIn(f"denied by {rules}:1", done.err)
+        self.assertNotIn("to allow", done.err)
+        self.assertEqual([], done.report["suggested"])
+
+
+@both_users
+class Ended(RunCase):
+    def end_with(self, args, sig):
+        p = self.start([WARDER, "run", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(b"ready\n", p.stdout.readline())
+        self.assertTrue(wait_until(lambda: not self.state_of_main(p)))
+        p.send_signal(sig)
+        return p.wait(timeout=10)
+
+    def state_of_main(self, p):
+        """The command, while it is there: its shell's only child afterwards is the sleep."""
+        return any("sh" == self.name_of(c) for c in self.children_of(p))
+
+    def name_of(self, pid):
+        try:
+            with open(f"/proc/{pid}/comm") as f:
+                return f.read().strip()
+        except FileNotFoundError:
+            return ""
+
+    def test_waiting_for_leftovers(self):
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            with self.subTest(sig):
+                self.assertEqual(-sig, self.end_with(two_waits(0), sig))
+
+    def test_the_time_limit_holds_for_leftovers_that_are_waited_for(self):
+        start = time.monotonic()
+        done = self.run_report("--timeout", "1", *two_waits(0))
+        self.assertStatus(done, 124)
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_a_stopped_command(self):
+        p = self.start([WARDER, "run", "--", "sh", "-c", "echo ready; kill -STOP $$; sleep 600"],
+                       stdout=subprocess.PIPE)
+        self.assertEqual(b"ready\n", p.stdout.readline())
+        time.sleep(0.3)
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(-signal.SIGTERM, p.wait(timeout=10))
+
+
+@both_users
+class Presets(RunCase):
+    @needs("go")
+    def test_go_in_a_home_without_anything(self):
+        self.write("project/go.mod", "module x\n\ngo 1.18\n")
+        self.write("project/m.go", "package main\n\nfunc main() { println(1) }\n")
+        done = self.run_report("--preset", "go", "--", "go", "build", "-o", "m", ".", timeout=120)
+        self.assertStatus(done)
+        self.assertEqual([], done.denials(verdict="sandbox"))
+
+    @needs("/usr/bin/python3")
+    def test_python_makes_processes(self):
+        self.write("project/.git/HEAD", "ref: refs/heads/x\n")
+        self.write("project/.git/config", "[core]\n")
+        self.write("project/m.py", "import multiprocessing\n"
+                   "if __name__ == '__main__':\n"
+                   "    with multiprocessing.Pool(2) as pool:\n"
+                   "        print(pool.map(abs, [1, -2]))\n")
+        done = self.run_report("--preset", "python", "--", "/usr/bin/python3", "m.py")
+        self.assertStatus(done)
+        self.assertEqual("[1, 2]\n", done.out)
+
+
+if __name__ == "__main__":
+    main()
