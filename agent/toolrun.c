@@ -529,6 +529,8 @@ static int run(const struct toolrun *r, const struct tool *t, const struct json 
 	char *cwd = directory_of(r, c, args);
 	command.cwd = cwd;
 	command.argv = c->shell ? shell : file_tool;
+	if (!c->shell)
+		command.title = t->name;
 	int out = c->shell ? c->out_write : null;
 	memcpy(command.stdio, (int[]){null, out, out}, sizeof(command.stdio));
 	if (!c->shell) {

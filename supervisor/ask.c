@@ -32,6 +32,7 @@ void question_free(struct question *q)
 		free(*arg);
 	free(q->argv);
 	free(q->exe);
+	free(q->title);
 	free(q->cwd);
 	free(q->path);
 	free(q->given);

@@ -22,6 +22,7 @@ struct question {
 	struct timespec time; /* CLOCK_REALTIME */
 	pid_t pid;
 	char *exe;	  /* owned */
+	char *title;	  /* owned; who asks, where the program's name says less; or NULL */
 	char **argv;	  /* owned, NULL-terminated, redacted */
 	char *cwd;	  /* owned */
 	const char *call; /* static */

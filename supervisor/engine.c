@@ -541,6 +541,9 @@ static int set_up(struct run *r, struct command *found)
 	rep->cwd = r->cwd ? r->cwd : r->session->cwd;
 	r->started_ms = run_now_ms();
 	r->mode = pick_mode(r);
+	if (r->mode != ENGINE_REPORT && !r->command->yes && !has_asker(r))
+		run_say(r,
+			"nobody can be asked here: what the policy does not allow stays refused");
 	int err = check_kernel(r);
 	if (!err)
 		err = find_command(r, found);

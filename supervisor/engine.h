@@ -67,6 +67,7 @@ struct engine_command {
 	char *const *argv; /* argv[0] is looked up in PATH of `env` where it has no slash */
 	char *const *env;  /* the command's environment, before TMPDIR and scrubbing */
 	const char *cwd;   /* NULL: ours */
+	const char *title; /* who asks, while the command's own file runs; NULL: its name */
 	int stdio[3];	   /* -1: ours */
 	const int *keep_from, *keep_to; /* further descriptors, see tracer_spawn */
 	size_t keep_len;

@@ -107,6 +107,8 @@ static const char *base_name(const char *path)
 
 static const char *program_of(const struct question *q)
 {
+	if (q->title)
+		return q->title;
 	if (q->exe)
 		return base_name(q->exe);
 	return q->argv && q->argv[0] ? base_name(q->argv[0]) : "?";

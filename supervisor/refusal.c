@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -259,6 +261,17 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 
 /* ---- ask ---- */
 
+/* The command itself, by its own file: a tool's name is not lent to whatever it runs. */
+static const char *title_of(const struct run *r, pid_t pid)
+{
+	char exe[64];
+	struct stat runs, own;
+	snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
+	if (!r->command->title || stat(exe, &runs) || stat(r->file, &own))
+		return NULL;
+	return runs.st_dev == own.st_dev && runs.st_ino == own.st_ino ? r->command->title : NULL;
+}
+
 static struct question *question_about(struct run *r, const struct waiter *w,
 				       const struct denial *d)
 {
@@ -268,6 +281,8 @@ static struct question *question_about(struct run *r, const struct waiter *w,
 	q->pid = w->pid;
 	clock_gettime(CLOCK_REALTIME, &q->time);
 	q->exe = strdup(d->exe);
+	const char *title = title_of(r, w->pid);
+	q->title = title ? strdup(title) : NULL;
 	q->argv = proc_argv(w->pid);
 	q->cwd = proc_link(w->pid, "cwd");
 	q->call = d->call;
@@ -427,6 +442,13 @@ static bool is_answered(const struct waiter *w, const struct question *q, const 
 	return w->question == q->id && (!once || w->pid == q->pid);
 }
 
+/* "Once" is about the path that was asked for, whatever wider scope is marked. */
+static unsigned scope_meant(const struct question *q, const struct answer *a)
+{
+	bool narrow = q->scopes.item[a->scope].kind == SCOPE_EXACT;
+	return a->lifetime == LIFETIME_ONCE && !narrow ? 0 : a->scope;
+}
+
 /* The asked waiters' denials with what was answered. */
 static void record_answer(struct run *r, const struct question *q, const struct answer *a)
 {
@@ -439,7 +461,7 @@ static void record_answer(struct run *r, const struct question *q, const struct 
 		first = false;
 	}
 	if (!first && a->allow)
-		answer_add_grant(r, &q->scopes.item[a->scope], a);
+		answer_add_grant(r, &q->scopes.item[scope_meant(q, a)], a);
 }
 
 /*
@@ -489,7 +511,10 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	/* Once, for what can't be done in place: in the run that it takes. */
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE && takes_another_run(r, id))
-		lasting.lifetime = LIFETIME_SESSION;
+		lasting = (struct answer){.allow = true,
+					  .scope = scope_meant(q, a),
+					  .lifetime = LIFETIME_SESSION,
+					  .by = a->by};
 	bool once = lasting.allow && lasting.lifetime == LIFETIME_ONCE;
 	int err = once ? 0 : answer_apply(r, q, &lasting, 0);
 	for (struct waiter *w = r->waiters; w; w = w->next)
