@@ -10,14 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-static struct policy_vars vars_of(const struct run *r)
-{
-	return (struct policy_vars){.home = r->session->home,
-				    .project = r->session->project.dir,
-				    .tmpdir = r->session->tmpdir,
-				    .env = r->env};
-}
-
 static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
 {
 	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
@@ -31,7 +23,7 @@ static int save_rule(struct run *r, const struct rule *rule, const struct questi
 	gmtime_r(&now, &tm);
 	strftime(date, sizeof date, "%Y-%m-%d", &tm);
 	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
-	struct policy_vars vars = vars_of(r);
+	struct policy_vars vars = session_vars(r->session, r->env);
 	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
 	buf_free(&comment);
 	if (err)
@@ -57,7 +49,7 @@ static int add_answer_rule(struct run *r, const struct question *q, const struct
 static int apply_preset(struct run *r, const char *name)
 {
 	struct policy_error why;
-	struct policy_vars vars = vars_of(r);
+	struct policy_vars vars = session_vars(r->session, r->env);
 	int err = preset_add(r->session->policy, name, &vars, &why);
 	r->session->policy_version++;
 	return err;

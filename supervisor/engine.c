@@ -678,8 +678,8 @@ static int finish(struct run *r)
 
 static void tear_down(struct run *r)
 {
-	static const int taken[] = {SIGCHLD,  SIGINT,  SIGTERM, SIGHUP,	 SIGQUIT,
-				    SIGWINCH, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2};
+	static const int taken[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,	SIGQUIT, SIGWINCH,
+				    SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGALRM};
 	close_prompt(r);
 	protocol_free(r->protocol);
 	ask_free(r->ask);

@@ -301,7 +301,7 @@ int lifecycle_begin(struct run *r)
 		{SIGHUP, on_end_signal, false}, {SIGQUIT, on_end_signal, true},
 		{SIGWINCH, on_window, true},	{SIGCONT, on_continue, true},
 		{SIGTSTP, on_stop_key, true},	{SIGUSR1, on_other, true},
-		{SIGUSR2, on_other, true},
+		{SIGUSR2, on_other, true},	{SIGALRM, on_other, true},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
 		if (taken[i].terminal && !r->command->own_terminal)

@@ -61,6 +61,8 @@ static int by_first(const void *a, const void *b)
 
 static void gather_one(struct rules *r, const struct denial *d, const char *path, size_t place)
 {
+	if (path[0] != '/')
+		return; /* it has no name that a rule could use (a deleted directory) */
 	bool one_directory = d->is_dir && path == d->path;
 	struct plan_rule rule = {
 		.path = strdup(path),

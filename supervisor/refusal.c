@@ -568,6 +568,34 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 	settle(r, w);
 }
 
+/*
+ * It died while it waited: refused all the same, told with what the question knows of it. The call
+ * itself is gone with the thread.
+ */
+static void record_gone(struct run *r, const struct waiter *w)
+{
+	const struct question *q = w->question && r->ask ? ask_find(r->ask, w->question) : NULL;
+	if (!q)
+		return;
+	struct denial d = {.path = q->path,
+			   .given = q->given,
+			   .path2 = q->path2,
+			   .access = q->access,
+			   .call = q->call,
+			   .error = EACCES,
+			   .verdict = VERDICT_SANDBOX,
+			   .by = BY_NONE,
+			   .lifetime = LIFETIME_ONCE,
+			   .count = 1,
+			   .t_ms = run_now_ms() - r->started_ms,
+			   .run = r->number,
+			   .pid = w->pid,
+			   .exists = q->exists,
+			   .exe = q->exe,
+			   .argv0 = q->argv[0]};
+	refusal_record(r, &d); /* it copies what it keeps */
+}
+
 void refusal_gone(struct run *r, struct tracee_name who)
 {
 	struct waiter *w = waiter_of(r, who);
@@ -575,6 +603,7 @@ void refusal_gone(struct run *r, struct tracee_name who)
 		return;
 	if (w->act)
 		broker_cancel(r->broker, w->act);
+	record_gone(r, w);
 	leave_question(r, w, "exited");
 	waiter_drop(r, w);
 }

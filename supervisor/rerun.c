@@ -174,8 +174,8 @@ bool rerun_wanted(struct run *r)
 	if (r->end != RUN_GOES_ON || !r->rerun_useful || r->number >= RUNS_MAX)
 		return false;
 	if (!stdin_can_be_read_again(r)) {
-		run_say(r, "what was granted needs another run, which is not possible: stdin is a "
-			   "pipe that was read");
+		run_say(r, "what was granted needs another run, which is not possible: stdin is "
+			   "a pipe, and what was read of it is gone");
 		return false;
 	}
 	return ask_to_run_again(r);

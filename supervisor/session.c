@@ -79,10 +79,12 @@ static int read_file(const char *file, struct buf *out)
 	return n < 0 ? -errno : buf_error(out);
 }
 
-static struct policy_vars vars_of(const struct session *s, char *const *env)
+struct policy_vars session_vars(const struct session *s, char *const *env)
 {
-	return (struct policy_vars){
-		.home = s->home, .project = s->project.dir, .tmpdir = s->tmpdir, .env = env};
+	return (struct policy_vars){.home = s->home,
+				    .project = s->project.dir,
+				    .tmpdir = s->tmpdir ? s->tmpdir : s->tmp_shared,
+				    .env = env};
 }
 
 /* must: a file that the user named has to exist. */
@@ -166,8 +168,15 @@ static const char *doubtful_link(const struct policy *p, const struct rule *rule
 	return NULL;
 }
 
-static int leave_out(struct session *s, size_t at, const char *link)
+/* So many are told; a wide rule of the user's can make every symlink of the system one. */
+#define LEFT_OUT_TOLD 3
+
+static int leave_out(struct session *s, size_t at, const char *link, size_t before)
 {
+	if (before >= LEFT_OUT_TOLD) {
+		policy_remove_at(s->policy, at);
+		return 0;
+	}
 	struct buf b = {0};
 	const struct rule *rule = policy_at(s->policy, at);
 	buf_add_str(&b, "left out, since the symlink on its way can be the command's own: allow ");
@@ -188,22 +197,28 @@ static int leave_out(struct session *s, size_t at, const char *link)
 static int doubt_links(struct session *s)
 {
 	int err = 0;
+	size_t left_out = 0;
 	for (size_t i = 0; !err && i < policy_len(s->policy);) {
 		const struct rule *rule = policy_at(s->policy, i);
 		const char *link = rule->effect == EFFECT_ALLOW && !rule->sensitive
 					   ? doubtful_link(s->policy, rule)
 					   : NULL;
 		if (link)
-			err = leave_out(s, i, link);
+			err = leave_out(s, i, link, left_out++);
 		else
 			i++;
+	}
+	if (!err && left_out > LEFT_OUT_TOLD) {
+		struct buf b = {0};
+		buf_addf(&b, "and %zu more rules left out likewise", left_out - LEFT_OUT_TOLD);
+		err = add_note(s, buf_take(&b));
 	}
 	return err;
 }
 
 static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
 {
-	struct policy_vars vars = vars_of(s, o->env);
+	struct policy_vars vars = session_vars(s, o->env);
 	int err = store_protect(&s->store, s->policy);
 	if (!err)
 		err = terminals_forbid_ours(s->policy);
@@ -238,7 +253,12 @@ static int find_place(struct session *s, const struct session_options *o, struct
 	if (err)
 		return fail(e, err, "the project directory %s: %s",
 			    o->project ? "given by --project" : "can't be found", strerror(-err));
-	if (!o->tmp_shared && (err = environ_tmpdir_make(o->env, &s->tmpdir)))
+	if (o->tmp_shared) {
+		const char *usual = environ_get(o->env, "TMPDIR");
+		s->tmp_shared = realpath(usual && usual[0] == '/' ? usual : "/tmp", NULL);
+		return 0;
+	}
+	if ((err = environ_tmpdir_make(o->env, &s->tmpdir)))
 		return fail(e, err, "no private temporary directory can be made: %s",
 			    strerror(-err));
 	return 0;
@@ -303,6 +323,7 @@ void session_free(struct session *s)
 	if (s->tmpdir)
 		environ_tmpdir_remove(s->tmpdir);
 	free(s->tmpdir);
+	free(s->tmp_shared);
 	free(s->cwd);
 	free_list(s->notes);
 	for (size_t i = 0; i < s->sources_len; i++)

@@ -13,10 +13,11 @@ struct session {
 	unsigned policy_version; /* counts changes: a compiled guard is good for one version */
 	struct store store;
 	struct project project;
-	char *home;   /* loan of store's */
-	char *tmpdir; /* owned; NULL: shared */
-	char *cwd;    /* owned */
-	char run[33]; /* hex id of the session's runs */
+	char *home;	  /* loan of store's */
+	char *tmpdir;	  /* owned; NULL: shared */
+	char *tmp_shared; /* owned; --tmp shared: the user's own temporary directory */
+	char *cwd;	  /* owned */
+	char run[33];	  /* hex id of the session's runs */
 	struct audit audit;
 	bool audit_failed; /* said once */
 	bool saving;	   /* "always" and "never" are offered */
@@ -28,5 +29,7 @@ struct session {
 	size_t sources_len;
 };
 
+/* What policy texts may name. Loans. */
+struct policy_vars session_vars(const struct session *s, char *const *env);
 /* Add a rule and count the change. */
 int session_add_rule(struct session *s, const struct rule *rule);

@@ -8,11 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* linux/capability.h */
@@ -416,6 +418,16 @@ static void judge_exec(const struct verdict_input *in, struct verdict_result *r)
 	r->verdict = VERDICT_SANDBOX;
 }
 
+static const char *other_note(const struct call *c)
+{
+	struct statfs fs;
+	int fd = c->path[0].at.object;
+	/* What /proc/PID shows of a process is asked like ptrace (fs/proc/base.c). */
+	if (fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC)
+		return "Landlock lets nobody look into processes outside of the sandbox";
+	return "another kernel policy refused it; no path grant can help";
+}
+
 int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 {
 	const struct call *c = in->call;
@@ -453,7 +465,7 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	else if (!ruleset_grants_all(in))
 		r->verdict = VERDICT_SANDBOX;
 	if (r->verdict == VERDICT_OTHER)
-		r->note = "another kernel policy refused it; no path grant can help";
+		r->note = other_note(c);
 	return 0;
 }
 

@@ -36,6 +36,7 @@ struct child {
 	int theirs; /* the parent's */
 	struct sock_filter filter[FILTER_MAX];
 	size_t filter_len;
+	char **script; /* sh, the file, its arguments: for a file that no format claims */
 };
 
 /* ---- the child: only async-signal-safe calls ---- */
@@ -202,6 +203,8 @@ _Noreturn static void child_main(struct child *c)
 	sigemptyset(&mask);
 	sigprocmask(SIG_SETMASK, s->sigmask ? s->sigmask : &mask, NULL);
 	execve(s->file, s->argv, s->envp);
+	if (errno == ENOEXEC) /* a script without #!: as execvp(3) does it */
+		execve(c->script[0], c->script, s->envp);
 	child_fail(c, TRACER_STAGE_EXEC, -errno);
 }
 
@@ -319,6 +322,22 @@ static int start(struct child *c, int talk, struct spawn_result *ret, enum trace
 	return r;
 }
 
+static char **script_argv(const struct tracer_spawn *s)
+{
+	size_t n = 0;
+
+	while (s->argv[n])
+		n++;
+	char **argv = calloc(n + 3, sizeof(*argv));
+	if (!argv)
+		return NULL;
+	argv[0] = (char *)"/bin/sh";
+	argv[1] = (char *)s->file;
+	for (size_t i = 1; i < n; i++)
+		argv[i + 1] = s->argv[i];
+	return argv;
+}
+
 int spawn_start(const struct tracer_spawn *s, uint32_t grant, struct spawn_result *ret,
 		enum tracer_stage *ret_stage)
 {
@@ -329,6 +348,10 @@ int spawn_start(const struct tracer_spawn *s, uint32_t grant, struct spawn_resul
 	*ret_stage = TRACER_STAGE_SETUP;
 	if (s->keep_len > KEEP_MAX)
 		return -E2BIG;
+	char **script AUTOFREE = script_argv(s);
+	c.script = script;
+	if (!script)
+		return -ENOMEM;
 	int r = filter_build(grant, c.filter, FILTER_MAX, &c.filter_len);
 	if (r < 0)
 		return r;

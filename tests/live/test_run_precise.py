@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from run_help import WARDER, RunCase, both_users, deny, main, needs, wait_until
+from run_help import WARDER, RunCase, Talk, both_users, deny, main, needs, wait_until
 
 
 def two_waits(status):
@@ -156,6 +156,40 @@ class Ended(RunCase):
         time.sleep(0.3)
         p.send_signal(signal.SIGTERM)
         self.assertEqual(-signal.SIGTERM, p.wait(timeout=10))
+
+
+@both_users
+class Small(RunCase):
+    def test_a_script_without_its_first_line_is_run_by_sh(self):
+        path = self.write("project/plain", 'echo plain "$1"\n')
+        os.chmod(path, 0o755)
+        done = self.run_report("--", "./plain", "word")
+        self.assertStatus(done)
+        self.assertEqual("plain word\n", done.out)
+
+    def test_the_shared_temporary_directory_is_open(self):
+        done = self.run_report("--tmp", "shared", "--", "sh", "-c", "echo x > $TMPDIR/file && cat $TMPDIR/file")
+        self.assertStatus(done)
+        self.assertEqual("x\n", done.out)
+
+    def test_who_dies_while_it_is_asked_about_was_refused(self):
+        secret = self.write("outside/secret", "s\n")
+        talk = Talk(self, ["--", "sh", "-c", f"cat {secret} & echo $!; wait"])
+        question = talk.ask()
+        os.kill(question["pid"], signal.SIGKILL)
+        self.assertEqual("exited", talk.next("cancel")["reason"])
+        done = talk.finish()
+        [denial] = done.denials(secret)
+        self.assertEqual(("deny", "none", "cat"), (denial["answer"], denial["by"], denial["argv0"]))
+
+    def test_what_has_no_name_is_not_suggested(self):
+        done = self.run_report("--", "sh", "-c", f"cd {self.outside}; mkdir -p x; ls .")
+        self.assertTrue(done.report["suggested"])
+        os.mkdir(os.path.join(self.outside, "gone"))
+        self.own(os.path.join(self.outside, "gone"))
+        done = self.run_report("--rule", f"allow w {self.outside}", "--", "sh", "-c",
+                               f"cd {self.outside}/gone; rmdir ../gone; ls .")
+        self.assertEqual([], [s for s in done.report["suggested"] if " ." in s], done)
 
 
 @both_users

@@ -39,7 +39,11 @@ class Terminal:
     def __enter__(self):
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(self.size[0]), "-y", str(self.size[1]),
                   "env PS1='ready> ' bash --norc --noprofile -i")  # bash -c would drop PS1
-        self.wait_for("ready>")
+        try:
+            self.wait_for("ready>")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *ignored):
