@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -178,6 +179,18 @@ static void child_try(const struct child *c, enum tracer_stage stage, int result
 		child_fail(c, stage, result);
 }
 
+/* Shells take what has a NUL near its start for a program of another machine. */
+static bool child_is_text(const char *file)
+{
+	char head[80];
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
+
+	if (fd >= 0)
+		close(fd);
+	return n >= 0 && !memchr(head, 0, (size_t)n);
+}
+
 _Noreturn static void child_main(struct child *c)
 {
 	const struct tracer_spawn *s = c->s;
@@ -203,9 +216,10 @@ _Noreturn static void child_main(struct child *c)
 	sigemptyset(&mask);
 	sigprocmask(SIG_SETMASK, s->sigmask ? s->sigmask : &mask, NULL);
 	execve(s->file, s->argv, s->envp);
-	if (errno == ENOEXEC) /* a script without #!: as execvp(3) does it */
+	int error = -errno;
+	if (error == -ENOEXEC && child_is_text(s->file)) /* a script without #!: as execvp(3) */
 		execve(c->script[0], c->script, s->envp);
-	child_fail(c, TRACER_STAGE_EXEC, -errno);
+	child_fail(c, TRACER_STAGE_EXEC, error);
 }
 
 /* ---- the parent ---- */

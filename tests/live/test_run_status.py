@@ -59,7 +59,7 @@ class Status(RunCase):
     def test_not_executable(self):
         self.write("project/plain", "hello\n", 0o644)
         self.write("project/bad", "#!/no/such/interpreter\n", 0o755)
-        self.write("project/noise", "\x01\x02 no program\n", 0o755)
+        self.write("project/noise", "\x01\x00 no program\n", 0o755)
         for command in ("./plain", self.project, "./noise"):
             with self.subTest(command):
                 done = self.run_report("--", command)
