@@ -50,8 +50,11 @@ class Calls(RunCase):
                 if stat.S_ISLNK(st.st_mode):
                     what = os.readlink(path)
                 elif stat.S_ISREG(st.st_mode):
+                    mode = stat.S_IMODE(st.st_mode)
+                    os.chmod(path, mode | 0o400)  # a mode of 0 keeps its owner out
                     with open(path, "rb") as f:
                         what = f.read()
+                    os.chmod(path, mode)
                 found[os.path.relpath(path, self.outside)] = (oct(st.st_mode), st.st_uid, st.st_gid, what)
         return found
 
