@@ -102,11 +102,16 @@ static bool open_flags(int fdinfo, const char *name, unsigned *ret)
 static bool gives(unsigned have, uint64_t want)
 {
 	unsigned accmode = want & O_ACCMODE;
+	/* Emptying a file is writing, and not by appending: O_RDONLY | O_TRUNC does it as well. */
+	bool writes = accmode != O_RDONLY || (want & O_TRUNC);
+	bool anywhere = (want & O_TRUNC) || (writes && !(want & O_APPEND));
 	if (have & O_PATH)
 		return false;
 	if ((have & O_ACCMODE) != O_RDWR && (have & O_ACCMODE) != accmode)
 		return false;
-	return accmode == O_RDONLY || !(have & O_APPEND) || (want & O_APPEND);
+	if (writes && (have & O_ACCMODE) == O_RDONLY)
+		return false;
+	return !anywhere || !(have & O_APPEND);
 }
 
 bool proc_holds_open(pid_t pid, dev_t dev, ino_t ino, uint64_t flags)

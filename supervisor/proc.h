@@ -18,6 +18,7 @@ char **proc_argv(pid_t pid);
 bool proc_signal_waits(pid_t tid, bool *ret_ends);
 /*
  * Does the process hold a descriptor on this very file that gives at least this open's access?
- * (O_ACCMODE and O_APPEND of `flags` count: one that may only append gives no other writing.)
+ * (O_ACCMODE, O_APPEND and O_TRUNC of `flags` count: one for reading gives no emptying, and one
+ * that may only append no other writing.)
  */
 bool proc_holds_open(pid_t pid, dev_t dev, ino_t ino, uint64_t flags);

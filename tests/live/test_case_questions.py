@@ -202,6 +202,12 @@ class Often(RunCase):
         self.assertEqual(["write"], run(">>", "echo over > /dev/stdout")[0]["access"])
         self.assertEqual([], run("<", "cat /dev/stdin"))
         self.assertEqual(["write"], run("<", "echo over > /dev/stdin")[0]["access"])
+        # Emptying is writing, also by an open for reading; and what may only append may not empty.
+        empty = "/usr/bin/python3 -c \"import os; os.open(\\\"/proc/self/fd/{}\\\", os.O_TRUNC | {})\""
+        for redirect, fd, mode in (("<", 0, "os.O_RDONLY"), (">>", 1, "os.O_WRONLY"),
+                                   (">>", 1, "os.O_WRONLY | os.O_APPEND")):
+            with self.subTest(redirect=redirect, mode=mode):
+                self.assertIn("write", run(redirect, empty.format(fd, mode))[0]["access"])
         with open(out) as f:
             self.assertEqual("first\n", f.read())
 
