@@ -19,6 +19,10 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* 6.9 */
+#endif
+
 /* Threads that wait for work; more are made while acts block, and end when idle. */
 #define WORKERS_IDLE_MAX 2
 /* A tree that blocks in more opens than this at once is refused further ones (-EAGAIN). */
@@ -332,13 +336,25 @@ static int thing_take(struct thing *t, const struct path_at *at)
 	return 0;
 }
 
+/*
+ * Of the thread: its descriptors may be its own (unshare(CLONE_FILES)), and where the first thread
+ * has ended the process's are gone with it. Before 6.9 a pidfd is a process's.
+ */
+static int pidfd_of(struct call_view view)
+{
+	int fd = (int)syscall(SYS_pidfd_open, view.tid, PIDFD_THREAD);
+	if (fd < 0 && errno == EINVAL)
+		fd = (int)syscall(SYS_pidfd_open, view.tgid, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 /* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
 static int take_bind(struct job *j, const struct call *c, struct call_view view, bool as_given)
 {
 	char path[64];
-	int pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, view.tgid, 0);
+	int pidfd AUTOCLOSE = pidfd_of(view);
 	if (pidfd < 0)
-		return -errno;
+		return pidfd;
 	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);
 	if (j->socket < 0)
 		return -errno;

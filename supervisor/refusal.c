@@ -95,8 +95,8 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 		d->path2 = strdup(other ? other : as_given ? as_given : "");
 		d->path2_open = ruling && !ruling->asked[second];
 	}
-	d->exe = proc_link(w->pid, "exe");
-	char **argv = proc_argv(w->pid);
+	d->exe = proc_link(w->who.tid, "exe");
+	char **argv = proc_argv(w->who.tid);
 	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
 	if (r->mode == ENGINE_RETRY)
 		d->argv = argv;
@@ -262,11 +262,11 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 /* ---- ask ---- */
 
 /* The command itself, by its own file: a tool's name is not lent to whatever it runs. */
-static const char *title_of(const struct run *r, pid_t pid)
+static const char *title_of(const struct run *r, pid_t tid)
 {
 	char exe[64];
 	struct stat runs, own;
-	snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
+	snprintf(exe, sizeof exe, "/proc/%d/exe", tid);
 	if (!r->command->title || stat(exe, &runs) || stat(r->file, &own))
 		return NULL;
 	return runs.st_dev == own.st_dev && runs.st_ino == own.st_ino ? r->command->title : NULL;
@@ -281,10 +281,10 @@ static struct question *question_about(struct run *r, const struct waiter *w,
 	q->pid = w->pid;
 	clock_gettime(CLOCK_REALTIME, &q->time);
 	q->exe = strdup(d->exe);
-	const char *title = title_of(r, w->pid);
+	const char *title = title_of(r, w->who.tid);
 	q->title = title ? strdup(title) : NULL;
-	q->argv = proc_argv(w->pid);
-	q->cwd = proc_link(w->pid, "cwd");
+	q->argv = proc_argv(w->who.tid);
+	q->cwd = proc_link(w->who.tid, "cwd");
 	q->call = d->call;
 	q->path = strdup(d->path);
 	q->given = d->given ? strdup(d->given) : NULL;

@@ -346,7 +346,7 @@ static bool is_its_own_again(const struct waiter *w)
 	const struct path_at *at = &c->path[0].at;
 	return c->path[0].need == CALL_NEED_OPEN && at->magic && at->exists &&
 	       S_ISREG(at->st.st_mode) &&
-	       proc_holds_open(w->pid, at->st.st_dev, at->st.st_ino, c->open_flags);
+	       proc_holds_open(w->who.tid, at->st.st_dev, at->st.st_ino, c->open_flags);
 }
 
 bool ruling_is_unnamed(const struct call *c, unsigned i)

@@ -1,5 +1,6 @@
 #include "tracer/act.h"
 
+#include "tracer/filter.h"
 #include "tracer/grant.h"
 #include "tracer/jobs.h"
 #include "tracer/regs.h"
@@ -276,7 +277,7 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 		return 0;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	tr->counts.calls++;
-	if (!ent) {
+	if (!ent || t->at.data != FILTER_TRACE_DATA) {
 		/* A tracee's own filter asks for a tracer that is not there: the kernel says
 		 * ENOSYS. */
 		if (regs_skip(t->tid, -ENOSYS) == 0)

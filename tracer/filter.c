@@ -17,7 +17,7 @@
 #endif
 
 #define RET_ALLOW      SECCOMP_RET_ALLOW
-#define RET_TRACE      SECCOMP_RET_TRACE
+#define RET_TRACE      (SECCOMP_RET_TRACE | FILTER_TRACE_DATA)
 #define RET_DOOR       SECCOMP_RET_USER_NOTIF
 #define RET_ERRNO(err) (SECCOMP_RET_ERRNO | (err))
 
@@ -93,13 +93,13 @@ static void land(struct program *p, size_t jump)
 
 int filter_grants(const struct sysent *ent)
 {
-	return ent->need[0] == CALL_NEED_OPEN && ent->mark >= 0;
+	return ent->need[0] == CALL_NEED_OPEN;
 }
 
-static void wall_body(struct program *p, const struct sysent *ent, bool wide)
+static void wall_body(struct program *p, const struct sysent *ent)
 {
 	if (filter_grants(ent)) {
-		load(p, wide ? OFF_HIGH((unsigned)ent->mark) : OFF_LOW(FILTER_MARK_ARG_I386));
+		load(p, OFF_LOW(FILTER_MARK_ARG));
 		ret_if(p, BPF_JEQ, p->grant, RET_DOOR);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(ent->arg); i++) {
@@ -160,7 +160,7 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 static void body(struct program *p, const struct sysent *ent, bool wide)
 {
 	if (ent->group == SYS_GROUP_WALL)
-		wall_body(p, ent, wide);
+		wall_body(p, ent);
 	else if (ent->group == SYS_GROUP_GUARD)
 		guard_body(p, sysent_id(ent), wide);
 	else

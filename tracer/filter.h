@@ -12,10 +12,12 @@
  * Arguments are read under watched numbers only, so every other number stays in the kernel's
  * constant-action cache (5.11).
  *
- * The mark is 32 random bits of the caller. In a 64-bit call it is the upper half of
- * args[row.mark], which the kernel does not look at. A 32-bit call has no upper halves: there it is
- * all of args[4] (i386: edi), which no open uses; args[5] (ebp) would not do, SYSENTER keeps the
- * stack in it.
+ * The mark is 32 random bits of the caller, in args[FILTER_MARK_ARG], which no open uses: the
+ * arguments that it has stay as they are, since a filter of the tracee's own may kill for a bit too
+ * much in one. args[5] would not do: i386's SYSENTER keeps the stack in it.
+ *
+ * Every stop of ours has FILTER_TRACE_DATA as its data: of several filters that want a tracer the
+ * last one installed has its data seen, and another's TRACE is none of ours.
  */
 #pragma once
 
@@ -25,8 +27,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FILTER_MAX	     1024 /* instructions; the kernel's limit is 4096 */
-#define FILTER_MARK_ARG_I386 4
+#define FILTER_MAX	  1024 /* instructions; the kernel's limit is 4096 */
+#define FILTER_MARK_ARG	  4
+#define FILTER_TRACE_DATA 0x5753 /* SECCOMP_RET_DATA of our stops */
 
 /*
  * Build into out[0..cap). 0 with *ret_len, or -E2BIG.

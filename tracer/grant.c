@@ -22,18 +22,6 @@ void grant_end(struct tracee *t)
 	(void)regs_set_sigmask(t->tid, t->sigmask); /* ESRCH: it needs none any more */
 }
 
-static int mark_arg(const struct tracee *t)
-{
-	return t->at.arch == SYS_ARCH_I386 ? FILTER_MARK_ARG_I386 : t->call.ent->mark;
-}
-
-static uint64_t marked(const struct tracer *tr, const struct tracee *t, int arg)
-{
-	if (t->at.arch == SYS_ARCH_I386)
-		return tr->grant;
-	return (uint64_t)tr->grant << 32 | (uint32_t)t->at.args[arg];
-}
-
 void grant_entered(struct tracee *t)
 {
 	struct regs_call now;
@@ -89,15 +77,14 @@ void grant_guest(struct tracer *tr, const struct door_guest *guest)
 /* Set up the repeated call: marked, and with every signal kept away until it is over. */
 static int prepare(const struct tracer *tr, struct tracee *t)
 {
-	int arg = mark_arg(t);
 	int r = regs_get_sigmask(t->tid, &t->sigmask);
 
 	if (r == 0)
 		r = regs_set_sigmask(t->tid, UINT64_MAX);
 	if (r == 0)
-		r = regs_repeat(t->tid, &t->at, arg, marked(tr, t, arg));
+		r = regs_repeat(t->tid, &t->at, FILTER_MARK_ARG, tr->grant);
 	if (r == 0)
-		t->restore_arg = arg;
+		t->restore_arg = FILTER_MARK_ARG;
 	return r;
 }
 

@@ -40,6 +40,7 @@ int regs_call(pid_t tid, struct regs_call *ret)
 	case PTRACE_SYSCALL_INFO_SECCOMP:
 		ret->at = REGS_AT_SECCOMP;
 		ret->nr = (int64_t)info.seccomp.nr;
+		ret->data = info.seccomp.ret_data;
 		memcpy(ret->args, info.seccomp.args, sizeof(ret->args));
 		break;
 	case PTRACE_SYSCALL_INFO_EXIT:

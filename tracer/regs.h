@@ -22,6 +22,7 @@ struct regs_call {
 	int64_t nr;	    /* entry and seccomp stops */
 	uint64_t args[6];   /* entry and seccomp stops */
 	int64_t result;	    /* exit stops: >= 0, or -errno */
+	uint32_t data;	    /* seccomp stops: SECCOMP_RET_DATA */
 };
 
 int regs_call(pid_t tid, struct regs_call *ret);

@@ -77,7 +77,7 @@ struct sysent {
 	uint8_t group;
 	uint8_t arg[6];
 	uint8_t need[2]; /* of the first and second path */
-	int8_t mark;	 /* the int argument whose upper half carries the GRANT mark; -1: none */
+	int8_t mark;	 /* the int argument whose upper half the kernel never reads; -1: none */
 };
 
 extern const struct sysent sysents[SYS_ID_COUNT];

@@ -12,7 +12,8 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
-#define GRANT 0xc0ffee42u
+#define GRANT  0xc0ffee42u
+#define TRACED (SECCOMP_RET_TRACE | FILTER_TRACE_DATA)
 
 static struct sock_filter program[FILTER_MAX];
 static size_t program_len;
@@ -80,7 +81,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 	switch ((enum sys_group)ent->group) {
 	case SYS_GROUP_WALL:
 	case SYS_GROUP_MOUNT:
-		return SECCOMP_RET_TRACE;
+		return TRACED;
 	case SYS_GROUP_GUARD:
 		switch ((int)sysent_id(ent)) {
 		case SYS_ID_clone:
@@ -91,7 +92,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 		case SYS_ID_clone3:
 			return SECCOMP_RET_ERRNO | ENOSYS;
 		default:
-			return SECCOMP_RET_TRACE;
+			return TRACED;
 		}
 	case SYS_GROUP_META:
 	case SYS_GROUP_CONNECT:
@@ -125,7 +126,7 @@ Test(filter, limits_of_others_stop)
 	} rows[] = {
 		{0, 0x1000, SECCOMP_RET_ALLOW},
 		{7, 0, SECCOMP_RET_ALLOW},
-		{7, 0x1000, SECCOMP_RET_TRACE},
+		{7, 0x1000, TRACED},
 		{0xf00000000, 0x1000, SECCOMP_RET_ALLOW}, /* the kernel cuts the pid */
 	};
 	build();
@@ -139,7 +140,7 @@ Test(filter, limits_of_others_stop)
 	/* An address whose lower half is 0 is one all the same. */
 	uint64_t high[6] = {7, 0, 0x700000000};
 	cr_expect_eq(ask(AUDIT_ARCH_X86_64, sysents[SYS_ID_prlimit64].nr[SYS_ARCH_X86_64], high),
-		     SECCOMP_RET_TRACE);
+		     TRACED);
 }
 
 Test(filter, the_mark_opens_the_door_for_opens_only)
@@ -153,16 +154,15 @@ Test(filter, the_mark_opens_the_door_for_opens_only)
 				continue;
 			for (int arg = 0; arg < 6; arg++) {
 				uint64_t args[6] = {0};
-				bool wide = arches[i].arch == SYS_ARCH_X86_64;
-				args[arg] = wide ? (uint64_t)GRANT << 32 : GRANT;
-				bool here = arg == (wide ? ent->mark : FILTER_MARK_ARG_I386);
+				args[arg] = GRANT;
+				bool here = arg == FILTER_MARK_ARG;
 				uint32_t got = ask(arches[i].audit, ent->nr[arches[i].arch], args);
-				/* In i386 flags the mark's bits may happen to hold O_PATH. */
+				/* In flags the mark's bits may happen to hold O_PATH. */
 				if (open && here)
 					cr_expect_eq(got, SECCOMP_RET_USER_NOTIF, "%s", ent->name);
 				else
 					cr_expect_neq(got, SECCOMP_RET_USER_NOTIF, "%s", ent->name);
-				args[arg] ^= wide ? 1ull << 32 : 1;
+				args[arg] ^= 1;
 				got = ask(arches[i].audit, ent->nr[arches[i].arch], args);
 				cr_expect_neq(got, SECCOMP_RET_USER_NOTIF, "%s", ent->name);
 			}
@@ -180,21 +180,21 @@ Test(filter, arguments)
 	} rows[] = {
 		{AUDIT_ARCH_X86_64, 257, {0, 0, O_PATH}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 257, {0, 0, O_PATH | O_CLOEXEC}, SECCOMP_RET_ALLOW},
-		{AUDIT_ARCH_X86_64, 257, {0, 0, (uint64_t)O_PATH << 32}, SECCOMP_RET_TRACE},
-		{AUDIT_ARCH_X86_64, 257, {O_PATH, O_PATH, O_RDWR}, SECCOMP_RET_TRACE},
+		{AUDIT_ARCH_X86_64, 257, {0, 0, (uint64_t)O_PATH << 32}, TRACED},
+		{AUDIT_ARCH_X86_64, 257, {O_PATH, O_PATH, O_RDWR}, TRACED},
 		{AUDIT_ARCH_X86_64, 2, {0, O_PATH}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_I386, 5, {0, O_PATH}, SECCOMP_RET_ALLOW},
-		{AUDIT_ARCH_X86_64, 85, {0, O_PATH}, SECCOMP_RET_TRACE},
-		{AUDIT_ARCH_X86_64, 56, {CLONE_UNTRACED | 17}, SECCOMP_RET_TRACE},
-		{AUDIT_ARCH_X86_64, 56, {CLONE_UNTRACED | 17 | 1ull << 40}, SECCOMP_RET_TRACE},
+		{AUDIT_ARCH_X86_64, 85, {0, O_PATH}, TRACED},
+		{AUDIT_ARCH_X86_64, 56, {CLONE_UNTRACED | 17}, TRACED},
+		{AUDIT_ARCH_X86_64, 56, {CLONE_UNTRACED | 17 | 1ull << 40}, TRACED},
 		{AUDIT_ARCH_X86_64, 56, {CLONE_VM | CLONE_THREAD}, SECCOMP_RET_ALLOW},
-		{AUDIT_ARCH_I386, 120, {CLONE_UNTRACED}, SECCOMP_RET_TRACE},
+		{AUDIT_ARCH_I386, 120, {CLONE_UNTRACED}, TRACED},
 		{AUDIT_ARCH_X86_64, 16, {0, TIOCSTI}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_X86_64, 16, {0, TIOCSTI | 1ull << 32}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_X86_64, 16, {0, 0x541c}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_X86_64, 16, {TIOCSTI, TIOCGWINSZ}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_I386, 54, {0, TIOCSTI}, SECCOMP_RET_ERRNO | EPERM},
-		{AUDIT_ARCH_X86_64, 157, {PR_SET_SECCOMP}, SECCOMP_RET_TRACE},
+		{AUDIT_ARCH_X86_64, 157, {PR_SET_SECCOMP}, TRACED},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_NAME}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 0x40000000, {0}, SECCOMP_RET_ERRNO | ENOSYS},
 		{AUDIT_ARCH_X86_64, 0x40000000 | 257, {0}, SECCOMP_RET_ERRNO | ENOSYS},
