@@ -1,108 +1,15 @@
 #include "landlock/llmodel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "landlock/llright.h"
-
-struct node {
-	dev_t dev;
-	ino_t ino;
-	uint64_t mnt;
-	mode_t mode;
-	bool mount_root;
-};
-
-/* What a walk met. */
-struct walk {
-	struct node start;
-	uint64_t all;	    /* every rule's rights, the real root's included */
-	uint64_t below_top; /* the same without the real root's own rule */
-	bool one_mount;	    /* the start is on the real root's own mount */
-};
-
-static int look(int fd, struct node *ret)
-{
-	struct statx sx;
-
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_INO | STATX_MNT_ID, &sx) <
-	    0)
-		return -errno;
-	*ret = (struct node){
-		.dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
-		.ino = sx.stx_ino,
-		.mnt = sx.stx_mnt_id,
-		.mode = sx.stx_mode,
-		.mount_root = sx.stx_attributes & STATX_ATTR_MOUNT_ROOT,
-	};
-	return 0;
-}
-
-static bool same(const struct node *a, const struct node *b)
-{
-	return a->ino == b->ino && a->dev == b->dev && a->mnt == b->mnt;
-}
-
-static uint64_t rule_of(const struct llruleset *rs, const struct node *node)
-{
-	return llruleset_lookup(rs, node->dev, node->ino);
-}
-
-/* ".." steps from a mount's root to the mount point's parent, over the hidden mount point, and
- * stays where it is at the real root: just as the kernel's walk does. */
-static int walk_up(const struct llruleset *rs, int dir_fd, struct walk *ret)
-{
-	struct walk walk = {0};
-	struct node here, up;
-	int fd = dir_fd, next, r;
-
-	r = look(fd, &here);
-	if (r < 0)
-		return r;
-	walk.start = here;
-	for (;;) {
-		walk.below_top = walk.all;
-		walk.all |= rule_of(rs, &here);
-		next = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (next < 0) {
-			r = -errno;
-			goto out;
-		}
-		if (fd != dir_fd)
-			close(fd);
-		fd = next;
-		r = look(fd, &up);
-		if (r < 0 || same(&here, &up))
-			goto out;
-		here = up;
-	}
-out:
-	if (fd != dir_fd)
-		close(fd);
-	if (r < 0)
-		return r;
-	walk.one_mount = here.mnt == walk.start.mnt;
-	/* chroot(2) into a plain directory: the kernel's walk goes on above, to the real root. */
-	if (!here.mount_root)
-		walk.below_top = walk.all;
-	*ret = walk;
-	return 0;
-}
-
-/* What a ruleset leaves alone. ABI 1 does not know refer and refuses all reparenting. */
-static uint64_t free_rights(const struct llruleset *rs)
-{
-	uint64_t unhandled = LLR_ALL & ~llruleset_handled(rs);
-
-	return llruleset_abi(rs)->abi < 2 ? unhandled & ~(uint64_t)LLR_REFER : unhandled;
-}
+#include "landlock/llwalk.h"
 
 /* A memfd is a file without a name on a tmpfs that is mounted nowhere. */
 static bool is_memfd(int fd)
@@ -146,17 +53,27 @@ static int is_internal(int fd, bool *ret)
 	}
 }
 
-int llmodel_granted(const struct llruleset *rs, int fd, uint64_t *ret)
+/* What every layer grants: of a directory's walk, and of the rule on a thing in it. */
+static uint64_t granted_by(const struct lldomain *d, const struct llwalk *walk,
+			   const struct lldomain_rights *own)
 {
-	struct walk walk;
-	struct node node;
+	struct lldomain_rights sum = walk->access;
+
+	for (unsigned int i = 0; i < d->count; i++)
+		sum.layer[i] |= own->layer[i];
+	return lldomain_granted(d, &sum);
+}
+
+int llmodel_granted(const struct lldomain *d, int fd, uint64_t *ret)
+{
+	static const struct lldomain_rights none;
+	struct llwalk_node node;
 	bool internal = false;
+	struct llwalk walk;
 	int r;
 
-	r = look(fd, &node);
-	if (r < 0)
-		return r;
-	if (!S_ISDIR(node.mode)) {
+	r = llwalk_look(fd, &node);
+	if (r == 0 && !S_ISDIR(node.mode)) {
 		r = is_internal(fd, &internal);
 		if (r < 0)
 			return r;
@@ -165,106 +82,127 @@ int llmodel_granted(const struct llruleset *rs, int fd, uint64_t *ret)
 		*ret = LLR_ALL;
 		return 0;
 	}
-	r = walk_up(rs, fd, &walk);
+	if (r == 0)
+		r = llwalk_up(d, fd, &walk);
 	if (r < 0)
 		return r;
-	*ret = walk.all | free_rights(rs);
+	*ret = granted_by(d, &walk, &none);
 	return 0;
 }
 
-int llmodel_granted_at(const struct llruleset *rs, int object_fd, int parent_fd, uint64_t *ret)
+int llmodel_granted_at(const struct lldomain *d, int object_fd, int parent_fd, uint64_t *ret)
 {
-	struct walk walk;
-	struct node node;
-	uint64_t own = 0;
-	int r;
+	struct lldomain_rights own = {0};
+	struct llwalk_node node;
+	struct llwalk walk;
+	int r = 0;
 
 	if (parent_fd < 0)
-		return llmodel_granted(rs, object_fd, ret);
+		return llmodel_granted(d, object_fd, ret);
 	if (object_fd >= 0) {
-		r = look(object_fd, &node);
+		r = llwalk_look(object_fd, &node);
 		if (r < 0)
 			return r;
-		own = rule_of(rs, &node);
+		lldomain_join(d, node.dev, node.ino, &own);
 	}
-	r = walk_up(rs, parent_fd, &walk);
+	r = llwalk_up(d, parent_fd, &walk);
 	if (r < 0)
 		return r;
-	*ret = own | walk.all | free_rights(rs);
+	*ret = granted_by(d, &walk, &own);
 	return 0;
+}
+
+uint64_t llmodel_to_make(const struct lldomain *d, mode_t mode, dev_t rdev)
+{
+	if (S_ISCHR(mode) && rdev == 0 && (d->errata & LLABI_ERRATUM_WHITEOUT))
+		return LLR_MAKE_REG;
+	return llright_to_make(mode);
 }
 
 /* One end of a move. */
 struct end {
-	struct walk walk;
-	uint64_t needs; /* of the directory */
-	uint64_t own;	/* the rule on the thing there */
-	mode_t mode;	/* its type; 0: there is none */
+	struct llwalk walk;
+	struct lldomain_rights own; /* the rule on the thing there */
+	uint64_t needs;		    /* of the directory */
+	uint64_t makes;		    /* what making such a thing elsewhere needs */
+	mode_t mode;		    /* its type; 0: there is none */
 };
 
-static int look_at_end(const struct llruleset *rs, int dir_fd, int object_fd, struct end *ret)
+static int look_at_end(const struct lldomain *d, int dir_fd, int object_fd, struct end *ret)
 {
-	struct end end = {0};
-	struct node node;
+	struct llwalk_node node;
 	int r;
 
+	*ret = (struct end){0};
 	if (object_fd >= 0) {
-		r = look(object_fd, &node);
+		r = llwalk_look(object_fd, &node);
 		if (r < 0)
 			return r;
-		end.mode = node.mode;
-		end.own = rule_of(rs, &node);
+		ret->mode = node.mode;
+		ret->makes = llmodel_to_make(d, node.mode, node.rdev);
+		lldomain_join(d, node.dev, node.ino, &ret->own);
 	}
-	r = walk_up(rs, dir_fd, &end.walk);
-	if (r < 0)
-		return r;
-	*ret = end;
-	return 0;
+	return llwalk_up(d, dir_fd, &ret->walk);
 }
 
-/* Would the thing at `from` gain a right at `to`? A file gains nothing by a directory's right. The
- * kernel (is_access_to_paths_allowed) stops comparing before it looks at the real root's rule,
- * unless that is the root of the very mount, whose rules it has collected before. */
-static bool widens(const struct end *from, const struct end *to)
+/* Would the thing at `from` gain a right at `to` in any layer? A file gains nothing by a
+ * directory's right. */
+static bool widens(const struct lldomain *d, const struct end *from, const struct end *to)
 {
 	uint64_t counted = S_ISDIR(from->mode) ? (uint64_t)LLR_ALL : llright_for_file();
-	uint64_t had = from->walk.one_mount ? from->walk.all : from->walk.below_top;
-	uint64_t has = to->walk.one_mount ? to->walk.all : to->walk.below_top;
 
-	return (has & ~(had | from->own) & counted) != 0;
+	for (unsigned int i = 0; i < d->count; i++) {
+		uint64_t had = from->walk.compared.layer[i] | from->own.layer[i];
+
+		if (to->walk.compared.layer[i] & ~had & counted)
+			return true;
+	}
+	return false;
 }
 
-static int reparent(const struct llruleset *rs, const struct end *from, const struct end *to,
+/* Does every layer grant all it handles on both sides? */
+static bool is_complete(const struct lldomain *d, const struct end *from, const struct end *to)
+{
+	for (unsigned int i = 0; i < d->count; i++) {
+		uint64_t both = from->walk.all.layer[i] & to->walk.all.layer[i];
+
+		if (lldomain_handled(d, i) & ~both)
+			return false;
+	}
+	return true;
+}
+
+static int reparent(const struct lldomain *d, const struct end *from, const struct end *to,
 		    bool exchange)
 {
-	uint64_t pass = free_rights(rs), handled = llruleset_handled(rs);
+	uint64_t source = lldomain_granted(d, &from->walk.all);
+	uint64_t target = lldomain_granted(d, &to->walk.all);
 
 	/* ABI 1 refuses before it looks at anything else (Linux 5.13 to 5.18). */
-	if (llruleset_abi(rs)->abi < 2)
+	if (d->abi < 2)
 		return -EXDEV;
-	if ((from->needs & ~(from->walk.all | pass)) || (to->needs & ~(to->walk.all | pass)))
+	if ((from->needs & ~source) || (to->needs & ~target))
 		return -EACCES;
-	if ((from->walk.all & to->walk.all & handled) == handled)
+	if (is_complete(d, from, to))
 		return 0;
-	if (!(from->walk.all & to->walk.all & LLR_REFER))
+	if (!(source & target & LLR_REFER))
 		return -EXDEV;
-	if (widens(from, to) || (exchange && widens(to, from)))
+	if (widens(d, from, to) || (exchange && widens(d, to, from)))
 		return -EXDEV;
 	return 0;
 }
 
-static int judge(const struct llruleset *rs, const struct end *from, const struct end *to,
+static int judge(const struct lldomain *d, const struct end *from, const struct end *to,
 		 bool exchange)
 {
-	uint64_t granted;
-
-	if (!same(&from->walk.start, &to->walk.start))
-		return reparent(rs, from, to, exchange);
-	granted = from->walk.all | free_rights(rs);
-	return (from->needs | to->needs) & ~granted ? -EACCES : 0;
+	if (!lldomain_is_asked(d))
+		return 0;
+	if (!llwalk_same(&from->walk.start, &to->walk.start))
+		return reparent(d, from, to, exchange);
+	return (from->needs | to->needs) & ~lldomain_granted(d, &from->walk.access) ? -EACCES : 0;
 }
 
-int llmodel_rename(const struct llruleset *rs, const struct llmodel_move *move, int *ret)
+int llmodel_rename(const struct lldomain *d, const struct llmodel_move *move, int *ret)
 {
 	bool exchange = move->flags & RENAME_EXCHANGE;
 	struct end from, to;
@@ -272,36 +210,34 @@ int llmodel_rename(const struct llruleset *rs, const struct llmodel_move *move, 
 
 	if (exchange && move->new_object < 0)
 		return -EINVAL;
-	r = look_at_end(rs, move->old_dir, move->old_object, &from);
-	if (r < 0)
-		return r;
-	r = look_at_end(rs, move->new_dir, move->new_object, &to);
+	r = look_at_end(d, move->old_dir, move->old_object, &from);
+	if (r == 0)
+		r = look_at_end(d, move->new_dir, move->new_object, &to);
 	if (r < 0)
 		return r;
 	from.needs = llright_to_remove(from.mode);
-	to.needs = llright_to_make(from.mode);
+	to.needs = from.makes;
 	if (move->new_object >= 0)
 		to.needs |= llright_to_remove(to.mode);
 	if (exchange)
-		from.needs |= llright_to_make(to.mode);
-	if ((move->flags & RENAME_WHITEOUT) && (llruleset_abi(rs)->errata & LLABI_ERRATUM_WHITEOUT))
+		from.needs |= to.makes;
+	if ((move->flags & RENAME_WHITEOUT) && (d->errata & LLABI_ERRATUM_WHITEOUT))
 		from.needs |= LLR_MAKE_REG;
-	*ret = judge(rs, &from, &to, exchange);
+	*ret = judge(d, &from, &to, exchange);
 	return 0;
 }
 
-int llmodel_link(const struct llruleset *rs, const struct llmodel_move *move, int *ret)
+int llmodel_link(const struct lldomain *d, const struct llmodel_move *move, int *ret)
 {
 	struct end from, to;
 	int r;
 
-	r = look_at_end(rs, move->old_dir, move->old_object, &from);
+	r = look_at_end(d, move->old_dir, move->old_object, &from);
+	if (r == 0)
+		r = look_at_end(d, move->new_dir, -1, &to);
 	if (r < 0)
 		return r;
-	r = look_at_end(rs, move->new_dir, -1, &to);
-	if (r < 0)
-		return r;
-	to.needs = llright_to_make(from.mode);
-	*ret = judge(rs, &from, &to, false);
+	to.needs = from.makes;
+	*ret = judge(d, &from, &to, false);
 	return 0;
 }

@@ -98,7 +98,7 @@ int llruleset_new(const struct llabi *abi, uint64_t scopes, struct llruleset **r
 	struct llsys_ruleset_attr attr = {0};
 	struct llruleset *rs;
 
-	if (abi->abi < 1 || !abi->fs)
+	if (abi->abi < 1 || !(abi->fs | (scopes & abi->scoped)))
 		return -EINVAL;
 	rs = calloc(1, sizeof(*rs));
 	if (!rs)

@@ -1,9 +1,9 @@
 /*
  * llruleset: builds the one ruleset of a run, in the parent, and applies it, in the child.
  *
- * A ruleset handles every right on files that the ABI has (REFER always, where it exists: a ruleset
- * without it refuses all reparenting), the scopes asked for, and nothing of the network. What it
- * was told is remembered beside the kernel's copy, for llmodel and for reports.
+ * A ruleset handles every right on files that the ABI it is given has (REFER always, where it
+ * exists: a ruleset without it refuses all reparenting), the scopes asked for, and nothing of the
+ * network. What it was told is remembered beside the kernel's copy, for llmodel and for reports.
  *
  * Keep it until the last process it restricts is gone: it pins what would otherwise go stale. A
  * rule is on an inode, and procfs makes new inodes when its dentries are reclaimed, so that a rule
@@ -32,8 +32,8 @@ struct llrule {
 };
 
 /* scopes: LLR_SCOPE_*, those the ABI lacks are left out (llruleset_scoped says what is in). `abi`
- * is copied; *ret is the caller's, to llruleset_free. -ENOMEM, -EMFILE, -EINVAL: abi->abi < 1, or
- * the errors of llsys_create_ruleset. */
+ * is copied, and its fs field is what is handled; *ret is the caller's, to llruleset_free. -ENOMEM,
+ * -EMFILE, -EINVAL: abi->abi < 1 or nothing to handle, or the errors of llsys_create_ruleset. */
 int llruleset_new(const struct llabi *abi, uint64_t scopes, struct llruleset **ret);
 void llruleset_free(struct llruleset *rs);
 

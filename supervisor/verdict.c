@@ -253,12 +253,13 @@ static uint64_t rights_for(const struct call *c, unsigned i, bool *ret_object)
 static bool grants(const struct llruleset *rs, const struct path_at *at, bool object,
 		   uint64_t rights)
 {
+	const struct lldomain domain = lldomain_of(rs);
 	uint64_t got = 0;
 	int err;
 	if (at->parent >= 0)
-		err = llmodel_granted_at(rs, object ? at->object : -1, at->parent, &got);
+		err = llmodel_granted_at(&domain, object ? at->object : -1, at->parent, &got);
 	else if (at->object >= 0)
-		err = llmodel_granted(rs, at->object, &got);
+		err = llmodel_granted(&domain, at->object, &got);
 	else
 		return false;
 	return !err && !(rights & ~got);
@@ -266,6 +267,7 @@ static bool grants(const struct llruleset *rs, const struct path_at *at, bool ob
 
 static bool move_granted(const struct verdict_input *in)
 {
+	const struct lldomain domain = lldomain_of(in->ruleset);
 	const struct call *c = in->call;
 	int answer;
 	struct llmodel_move m = {.old_dir = c->path[0].at.parent,
@@ -275,8 +277,8 @@ static bool move_granted(const struct verdict_input *in)
 				 .flags = c->at_flags};
 	if (m.old_dir < 0 || m.new_dir < 0 || m.old_object < 0)
 		return false;
-	int err = c->path[0].need == CALL_NEED_LINK_FROM ? llmodel_link(in->ruleset, &m, &answer)
-							 : llmodel_rename(in->ruleset, &m, &answer);
+	int err = c->path[0].need == CALL_NEED_LINK_FROM ? llmodel_link(&domain, &m, &answer)
+							 : llmodel_rename(&domain, &m, &answer);
 	return !err && answer == 0;
 }
 

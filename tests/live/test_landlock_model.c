@@ -83,6 +83,7 @@ struct world {
 	int serial;		/* of new names */
 	char focus[PATH_BYTES]; /* only nodes whose paths begin so are picked in this round */
 	struct llruleset *rs;
+	struct lldomain domain;
 	ino_t bound_ino; /* of the directory that is bound elsewhere, while it is */
 	struct found *found;
 	char rules[4096]; /* what is in force, for a report */
@@ -311,6 +312,7 @@ static int make_rules(struct world *w, int abi_max)
 	r = llruleset_new(&abi, 0, &w->rs);
 	if (r < 0)
 		return r;
+	w->domain = lldomain_of(w->rs);
 	/* Half of the rounds stay within the inner mount, where one can move from one place to
 	 * another and the real root is another mount's. */
 	if (w->bound_ino && below(w, 2))
@@ -552,14 +554,14 @@ static int model_place(const struct world *w, const struct request *q, int *ret)
 		needs = llright_to_remove(st.st_mode);
 	else
 		needs = llright_to_make(q->op == OP_SYMLINK ? S_IFLNK : q->mode);
-	r = llmodel_granted_at(w->rs, of_parent ? -1 : object, parent, &granted);
+	r = llmodel_granted_at(&w->domain, of_parent ? -1 : object, parent, &granted);
 	if (r == 0)
 		*ret = needs & ~granted ? -EACCES : 0;
 	/* A directory's own ".." leads the same way as the parent it was reached by. */
 	if (r == 0 && !of_parent && S_ISDIR(st.st_mode)) {
 		uint64_t again;
 
-		r = llmodel_granted(w->rs, object, &again);
+		r = llmodel_granted(&w->domain, object, &again);
 		if (r == 0 && again != granted)
 			r = -EUCLEAN;
 	}
@@ -578,8 +580,8 @@ static int model_move(const struct world *w, const struct request *q, int *ret)
 		.new_object = object_at(q->path2),
 		.flags = (unsigned int)q->flags,
 	};
-	int r = q->op == OP_LINK ? llmodel_link(w->rs, &move, ret)
-				 : llmodel_rename(w->rs, &move, ret);
+	int r = q->op == OP_LINK ? llmodel_link(&w->domain, &move, ret)
+				 : llmodel_rename(&w->domain, &move, ret);
 
 	close(move.old_dir);
 	close(move.old_object);

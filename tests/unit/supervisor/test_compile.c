@@ -40,6 +40,7 @@ static struct llruleset *compiled(const struct policy *p, int abi_number,
 /* The rights that the kernel would grant to an existing path, which may be a symlink's. */
 static uint64_t granted(const struct llruleset *rs, const char *path)
 {
+	const struct lldomain domain = lldomain_of(rs);
 	char parent[256];
 	uint64_t rights = 0;
 
@@ -48,7 +49,7 @@ static uint64_t granted(const struct llruleset *rs, const char *path)
 	int object AUTOCLOSE = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int dir AUTOCLOSE = open(parent, O_PATH | O_CLOEXEC);
 	cr_assert(dir >= 0);
-	cr_assert_eq(llmodel_granted_at(rs, object, dir, &rights), 0);
+	cr_assert_eq(llmodel_granted_at(&domain, object, dir, &rights), 0);
 	return rights & llruleset_handled(rs);
 }
 
@@ -120,6 +121,7 @@ static const char *const kinds[] = {"rename", "link", "exchange"};
 static bool goes_through(const struct llruleset *rs, const char *from, const char *dir,
 			 const char *to, int kind)
 {
+	const struct lldomain domain = lldomain_of(rs);
 	char parent[256];
 	int r = -EACCES;
 
@@ -129,7 +131,7 @@ static bool goes_through(const struct llruleset *rs, const char *from, const cha
 		      open(dir, O_PATH | O_CLOEXEC), open(to, O_PATH | O_NOFOLLOW | O_CLOEXEC)};
 	struct llmodel_move m = {fds[0], fds[1], fds[2], fds[3], kind == 2 ? RENAME_EXCHANGE : 0};
 	if (kind == 1 ? fds[3] < 0 : kind == 0 || fds[3] >= 0)
-		cr_assert_eq((kind == 1 ? llmodel_link : llmodel_rename)(rs, &m, &r), 0);
+		cr_assert_eq((kind == 1 ? llmodel_link : llmodel_rename)(&domain, &m, &r), 0);
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		util_close(&fds[i]);
 	return r == 0;
