@@ -3,6 +3,7 @@
 #include "tracer/filter.h"
 #include "tracer/grant.h"
 #include "tracer/jobs.h"
+#include "tracer/mem.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
 #include "tracer/stop.h"
@@ -248,6 +249,36 @@ static int guard_clone(struct tracer *tr, struct tracee *t, const struct sysent 
 	return r;
 }
 
+/*
+ * The part of a socketcall becomes the call itself, its arguments out of memory and into registers:
+ * read once, by us, so that nobody can change them under the kernel's eyes. The filter judges it
+ * anew, as if the program had made it so: one that waits at the door does it from here, in CALL.
+ */
+static int guard_socketcall(struct tracee *t)
+{
+	const struct sysent_part *part = sysent_parts, *end = sysent_parts + SYSENT_PARTS;
+	uint32_t words[6];
+
+	while (part < end && part->number != (uint32_t)t->at.args[0])
+		part++;
+	int r = part == end ? -ENOSYS /* a filter of the program's own wants us to see it */
+			    : mem_read(t->tid, (uint32_t)t->at.args[1], words,
+				       part->args * sizeof(*words));
+	if (r < 0) {
+		if (regs_skip(t->tid, r == -ENOSYS ? r : -EFAULT) == 0)
+			act_run(t);
+		return 0;
+	}
+	t->at.nr = sysents[part->id].nr[SYS_ARCH_I386];
+	for (unsigned i = 0; i < part->args; i++)
+		t->at.args[i] = words[i];
+	if (regs_set_call(t->tid, &t->at) < 0)
+		return 0;
+	tracee_to(t, TRACEE_CALL);
+	act_resume(t, 0);
+	return 0;
+}
+
 static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	enum sys_id id = sysent_id(ent);
@@ -255,6 +286,8 @@ static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 
 	if (id == SYS_ID_clone)
 		return guard_clone(tr, t, ent);
+	if (id == SYS_ID_socketcall)
+		return guard_socketcall(t);
 	if (id == SYS_ID_io_uring_setup)
 		result = -ENOSYS;
 	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
@@ -275,6 +308,7 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	}
 	if (regs_call(t->tid, &t->at) < 0)
 		return 0;
+	t->entered = t->at;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	tr->counts.calls++;
 	if (!ent || t->at.data != FILTER_TRACE_DATA) {
@@ -365,6 +399,8 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 		return 0;
 	}
 	grant_restore_arg(t);
+	if (t->entered.nr != t->at.nr && regs_set_call(t->tid, &t->entered) < 0)
+		return 0;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	if (ent->group == SYS_GROUP_WALL && !regs_restarts(now.result))
 		return wall_exit(tr, t, ent, now.result);

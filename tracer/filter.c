@@ -111,6 +111,12 @@ static void wall_body(struct program *p, const struct sysent *ent)
 	ret(p, RET_TRACE);
 }
 
+static bool watched(const struct sysent *ent)
+{
+	return ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
+	       ent->group == SYS_GROUP_GUARD;
+}
+
 static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
@@ -121,6 +127,14 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 	if (id == SYS_ID_clone) {
 		load(p, OFF_LOW(0));
 		ret_if(p, BPF_JSET, CLONE_UNTRACED, RET_TRACE);
+		ret(p, RET_ALLOW);
+		return;
+	}
+	if (id == SYS_ID_socketcall) {
+		load(p, OFF_LOW(0));
+		for (unsigned i = 0; i < SYSENT_PARTS; i++)
+			if (watched(&sysents[sysent_parts[i].id]))
+				ret_if(p, BPF_JEQ, sysent_parts[i].number, RET_TRACE);
 		ret(p, RET_ALLOW);
 		return;
 	}
@@ -165,12 +179,6 @@ static void body(struct program *p, const struct sysent *ent, bool wide)
 		guard_body(p, sysent_id(ent), wide);
 	else
 		ret(p, RET_TRACE);
-}
-
-static bool watched(const struct sysent *ent)
-{
-	return ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
-	       ent->group == SYS_GROUP_GUARD;
 }
 
 /* The watched rows that `arch` has, by number. */

@@ -125,6 +125,19 @@ int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
 	return set(tid, &r);
 }
 
+int regs_set_call(pid_t tid, const struct regs_call *call)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.orig_rax = (uint64_t)call->nr;
+	for (unsigned i = 0; i < 6; i++)
+		*arg_of(&r, call->arch, i) = call->args[i];
+	return set(tid, &r);
+}
+
 int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
 {
 	struct user_regs_struct r;
@@ -195,6 +208,13 @@ int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
 		return err;
 	r.regs[i] = value;
 	return set(tid, &r);
+}
+
+int regs_set_call(pid_t tid, const struct regs_call *call)
+{
+	(void)tid;
+	(void)call;
+	return -ENOSYS; /* socketcall is i386's */
 }
 
 int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)

@@ -39,6 +39,8 @@ int regs_skip(pid_t tid, int64_t result);
 /* Argument i as the kernel (at an entry or seccomp stop) or the program (at an exit stop) sees it.
  */
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value);
+/* At a seccomp stop: it becomes this call. At an exit stop: as if it had been. i386 only. */
+int regs_set_call(pid_t tid, const struct regs_call *call);
 /*
  * At an exit stop: go back over the instruction, so that the call of `call` (as it was at its
  * entry) runs again; with mark_arg >= 0, with `marked` in that argument.

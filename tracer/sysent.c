@@ -1,5 +1,6 @@
 #include "tracer/sysent.h"
 
+#include <linux/net.h>
 #include <string.h>
 
 /* Highest number in the table; a row above it does not compile (excess index). */
@@ -72,3 +73,9 @@ enum sys_id sysent_id(const struct sysent *ent)
 {
 	return (enum sys_id)(ent - sysents);
 }
+
+const struct sysent_part sysent_parts[SYSENT_PARTS] = {
+	{SYS_BIND, SYS_ID_bind, 3},	    {SYS_CONNECT, SYS_ID_connect, 3},
+	{SYS_SENDTO, SYS_ID_sendto, 6},	    {SYS_SENDMSG, SYS_ID_sendmsg, 3},
+	{SYS_SENDMMSG, SYS_ID_sendmmsg, 4},
+};

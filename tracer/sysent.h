@@ -86,3 +86,13 @@ extern const struct sysent sysents[SYS_ID_COUNT];
 const struct sysent *sysent_by_nr(enum sys_arch arch, int64_t nr);
 const struct sysent *sysent_by_name(const char *name);
 enum sys_id sysent_id(const struct sysent *ent);
+
+/* What i386's socketcall(2) is by its first argument; only those that some group watches. */
+struct sysent_part {
+	uint32_t number;
+	enum sys_id id;
+	unsigned args; /* 32-bit words in memory, at socketcall's second argument */
+};
+
+#define SYSENT_PARTS 5
+extern const struct sysent_part sysent_parts[SYSENT_PARTS];

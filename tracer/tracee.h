@@ -52,8 +52,10 @@ struct tracee {
 	bool listening;	     /* in a job-control stop */
 	bool job_stopped;    /* of a leader: TRACER_STOPPED was reported for the process */
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
-	struct call call;    /* decoded; while HELD */
-	int restore_arg;     /* argument to put back at the exit stop, -1: none */
+	/* What the program called: another number than `at` where that was a part of socketcall. */
+	struct regs_call entered;
+	struct call call; /* decoded; while HELD */
+	int restore_arg;  /* argument to put back at the exit stop, -1: none */
 	/* While ENTER or DOOR: */
 	int grant_fd; /* owned; -1 once it was given */
 	bool grant_cloexec;

@@ -207,7 +207,7 @@ int tracer_again(struct tracer *tr, struct tracee_name who)
 
 	if (!t)
 		return -ESRCH;
-	int r = regs_repeat(t->tid, &t->at, -1, 0);
+	int r = regs_repeat(t->tid, &t->entered, -1, 0);
 	call_release(&t->call);
 	act_run(t);
 	return r;

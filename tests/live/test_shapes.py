@@ -57,6 +57,22 @@ class ShapeCase(RunCase):
             tuple(denial[k] for k in ("pid", "exe", "path", "access", "verdict", "answer", "by", "count")), done)
         self.assertEqual(1, done.report["runs"], done)
 
+    def check_bind(self, name):
+        path = os.path.join(self.outside, "name.sock")
+        how, program, _, _ = SHAPES[name]
+        if not os.path.exists(fixture(program)):
+            self.skipTest(f"{program} could not be built here (gcc-multilib is missing)")
+        for answer, status, word in ((deny, REFUSED, " errno 13\n"), (allow(), OPENED, " ok name.sock\n")):
+            done = self.hold("--", fixture(program), how, path, answer=answer)
+            self.assertStatus(done, status)
+            self.assertIn(word, done.out)
+            q, = done.asked
+            pid, exe = done.out.split(" ")[:2]
+            self.assertEqual((int(pid), exe, "bind", path, ["create"], fixture(program)),
+                             (q["pid"], q["exe"], q["call"], q["path"], q["access"], exe), done)
+            self.assertEqual(status == OPENED, os.path.exists(path))
+        os.unlink(path)
+
     def check_allowed(self, name):
         done = self.run_shape(name, allow())
         self.assertEqual(CONTENT, done.out.partition(" ok ")[2].rstrip("\n"), done)
@@ -81,6 +97,17 @@ class ShapeCase(RunCase):
 @both_users
 class Shapes(ShapeCase):
     """One method a row; made below."""
+
+    def test_bind(self):
+        for name in ("pie", "thread", "leader_gone", "daemon", "clone_vm"):
+            with self.subTest(name):
+                self.check_bind(name)
+
+    def test_bind_by_socketcall(self):
+        self.check_bind("i386")
+
+    def test_bind_by_socketcall_static(self):
+        self.check_bind("i386_static")
 
 
 def add_tests(cls):

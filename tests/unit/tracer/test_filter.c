@@ -88,6 +88,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 		case SYS_ID_prctl:
 		case SYS_ID_ioctl:
 		case SYS_ID_prlimit64: /* of pid 0 */
+		case SYS_ID_socketcall:
 			return SECCOMP_RET_ALLOW;
 		case SYS_ID_clone3:
 			return SECCOMP_RET_ERRNO | ENOSYS;
@@ -196,6 +197,10 @@ Test(filter, arguments)
 		{AUDIT_ARCH_I386, 54, {0, TIOCSTI}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_SECCOMP}, TRACED},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_NAME}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_I386, 102, {1 /* socket */, 4096}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_I386, 102, {2 /* bind */, 4096}, TRACED},
+		{AUDIT_ARCH_I386, 102, {2 | 1ull << 32, 4096}, TRACED},
+		{AUDIT_ARCH_I386, 102, {4 /* listen */, 4096}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 0x40000000, {0}, SECCOMP_RET_ERRNO | ENOSYS},
 		{AUDIT_ARCH_X86_64, 0x40000000 | 257, {0}, SECCOMP_RET_ERRNO | ENOSYS},
 		{AUDIT_ARCH_X86_64, -1, {0}, SECCOMP_RET_ERRNO | ENOSYS},
