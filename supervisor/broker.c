@@ -3,6 +3,7 @@
 #include "landlock/llabi.h"
 #include "landlock/llright.h"
 #include "landlock/llruleset.h"
+#include "supervisor/exec_copy.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -52,10 +53,11 @@ struct job {
 	uint32_t mode;
 	uint64_t dev;
 	uint64_t length;
-	char *target; /* symlink's text */
-	int socket;   /* bind: our copy of the tracee's socket */
-	int cwd;      /* bind: the tracee's working directory */
-	int root;     /* bind: its root */
+	char *text; /* symlink: its target; exec: what a script is called */
+	bool scripts_alone;
+	int socket; /* bind: our copy of the tracee's socket */
+	int cwd;    /* bind: the tracee's working directory */
+	int root;   /* bind: its root */
 	struct sockaddr_un address;
 	socklen_t address_len;
 	/* state, under the broker's lock */
@@ -88,6 +90,7 @@ struct broker {
 struct act_result {
 	int fd;
 	bool stale;
+	bool finds_itself;
 };
 
 static void self_path(char out[64], int fd)
@@ -199,7 +202,7 @@ static int act_symlink(const struct job *j, struct act_result *r)
 	int err = check_name(&j->at[0], r);
 	if (err)
 		return err;
-	return symlinkat(j->target, j->at[0].parent, j->at[0].name) ? -errno : 0;
+	return symlinkat(j->text, j->at[0].parent, j->at[0].name) ? -errno : 0;
 }
 
 static int act_unlink(const struct job *j, struct act_result *r)
@@ -269,6 +272,20 @@ static int act_bind(const struct job *j, struct act_result *r)
 	return err ? err : bind_walled(j);
 }
 
+/* The copy that is to be run in the program's place. */
+static int act_exec(const struct job *j, struct act_result *r)
+{
+	struct exec_copy copy;
+	if (!j->at[0].exists || !j->text)
+		return -EACCES;
+	int err = exec_copy_make(j->at[0].object, j->text, j->scripts_alone, &copy);
+	if (err)
+		return err;
+	r->fd = copy.fd;
+	r->finds_itself = copy.finds_itself;
+	return 0;
+}
+
 typedef int act_fn(const struct job *j, struct act_result *r);
 
 /* One row a need: what performs it, whether it changes names. */
@@ -278,6 +295,7 @@ static const struct act {
 	bool own_thread; /* the act changes its thread for good */
 } acts[CALL_NEED_COUNT] = {
 	[CALL_NEED_OPEN] = {act_open, false, false},
+	[CALL_NEED_EXEC] = {act_exec, false, false},
 	[CALL_NEED_TRUNCATE] = {act_truncate, false, false},
 	[CALL_NEED_MKDIR] = {act_mkdir, true, false},
 	[CALL_NEED_MKNOD] = {act_mknod, true, false},
@@ -313,7 +331,7 @@ static void job_free(struct job *j)
 	util_close(&j->socket);
 	util_close(&j->cwd);
 	util_close(&j->root);
-	free(j->target);
+	free(j->text);
 	free(j);
 }
 
@@ -349,8 +367,11 @@ static int pidfd_of(struct call_view view)
 }
 
 /* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
-static int take_bind(struct job *j, const struct call *c, struct call_view view, bool as_given)
+static int take_bind(struct job *j, const struct broker_request *rq)
 {
+	const struct call *c = rq->call;
+	struct call_view view = rq->view;
+	bool as_given = rq->as_given;
 	char path[64];
 	int pidfd AUTOCLOSE = pidfd_of(view);
 	if (pidfd < 0)
@@ -387,9 +408,18 @@ static uint64_t flags_of(const struct call *c)
 	return c->path[0].need == CALL_NEED_OPEN ? c->open_flags : c->at_flags;
 }
 
-static int job_new(const struct call *c, struct call_view view, const struct identity *as,
-		   bool as_given, struct job **ret)
+/* As binfmt_script names it to the interpreter; a name relative to a descriptor is no name there.
+ */
+static const char *script_name(const struct call *c)
 {
+	const struct call_path *p = &c->path[0];
+	bool relative = c->ent->arg[0] == ARG_DIRFD && (int)c->args[0] != AT_FDCWD;
+	return relative && p->given[0] != '/' ? p->at.real : p->given;
+}
+
+static int job_new(const struct broker_request *rq, struct job **ret)
+{
+	const struct call *c = rq->call;
 	struct job *j = calloc(1, sizeof *j);
 	if (!j)
 		return -ENOMEM;
@@ -405,15 +435,17 @@ static int job_new(const struct call *c, struct call_view view, const struct ide
 			  .done = {.fd = -1}};
 	for (int i = 0; i < CALL_PATHS; i++)
 		j->at[i].object = j->at[i].parent = -1;
-	j->as = *as;
+	j->as = *rq->as;
+	j->scripts_alone = rq->scripts_alone;
 	int err = 0;
 	for (int i = 0; i < CALL_PATHS && !err; i++)
 		if (c->path[i].need != CALL_NEED_NONE)
 			err = thing_take(&j->at[i], &c->path[i].at);
-	if (!err && c->target && !(j->target = strdup(c->target)))
+	const char *text = j->need == CALL_NEED_EXEC ? script_name(c) : c->target;
+	if (!err && text && !(j->text = strdup(text)))
 		err = -ENOMEM;
 	if (!err && j->need == CALL_NEED_BIND)
-		err = take_bind(j, c, view, as_given);
+		err = take_bind(j, rq);
 	if (err) {
 		job_free(j);
 		return err;
@@ -457,7 +489,11 @@ static void perform(struct broker *b, struct job *j, struct role *role)
 		if (act->structural)
 			pthread_mutex_unlock(&b->structural);
 	}
-	j->done = (struct broker_done){.id = j->id, .result = result, .fd = r.fd, .stale = r.stale};
+	j->done = (struct broker_done){.id = j->id,
+				       .result = result,
+				       .fd = r.fd,
+				       .stale = r.stale,
+				       .finds_itself = r.finds_itself};
 }
 
 static void list_remove(struct job **list, struct job *j)
@@ -632,13 +668,12 @@ int broker_fd(const struct broker *b)
 	return b->event;
 }
 
-int broker_submit(struct broker *b, const struct call *c, struct call_view view,
-		  const struct identity *as, bool as_given, uint64_t *ret_id)
+int broker_submit(struct broker *b, const struct broker_request *rq, uint64_t *ret_id)
 {
 	struct job *j;
-	if (!broker_can(c))
+	if (!broker_can(rq->call))
 		return -EOPNOTSUPP;
-	int err = job_new(c, view, as, as_given, &j);
+	int err = job_new(rq, &j);
 	if (err)
 		return err;
 	pthread_mutex_lock(&b->lock);

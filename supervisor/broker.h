@@ -21,8 +21,13 @@ struct broker;
 /* What became of an act. */
 struct broker_done {
 	uint64_t id;
-	int64_t result; /* >= 0 or -errno; an open's success is 0 with fd set */
-	int fd;		/* owned by whoever receives it; -1 */
+	/*
+	 * >= 0 or -errno; an open's success is 0 with fd set, an exec's with the copy that is to be
+	 * run (supervisor/exec_copy.h; -EOPNOTSUPP where there can't be one)
+	 */
+	int64_t result;
+	int fd;		   /* owned by whoever receives it; -1 */
+	bool finds_itself; /* exec: the copy will look for its own file */
 	/*
 	 * The thing decided on is not there any more (somebody was faster): the call must be made
 	 * again by the tracee, so that it is resolved and decided anew.
@@ -30,21 +35,32 @@ struct broker_done {
 	bool stale;
 };
 
+/* What is to be done, and as whom. All loans. */
+struct broker_request {
+	const struct call *call; /* resolved */
+	struct call_view view;	 /* the thread */
+	const struct identity *as;
+	/*
+	 * A bind may walk the tracee's own text again, since everywhere below the directory that
+	 * was decided on sockets may be made; else it takes the plain name in there.
+	 */
+	bool as_given;
+	/* exec: only a script can be run in place; a further file of its chain was refused. */
+	bool scripts_alone;
+};
+
 int broker_new(struct broker **ret);
 /* Waits for running acts (cancelling them), then frees. */
 void broker_free(struct broker *b);
 /* Readable when broker_next() has something. */
 int broker_fd(const struct broker *b);
-/* Can this call be performed by the broker at all? (exec can't.) */
+/* Can this call be performed by the broker at all? */
 bool broker_can(const struct call *c);
 /*
- * Begin to perform the resolved call for the thread. Takes its own copies (descriptors too).
- * as_given: a bind may walk the tracee's own text again, since everywhere below the directory that
- * was decided on sockets may be made; else it takes the plain name in there.
+ * Begin to perform the call for the thread. Takes its own copies (descriptors too).
  * 0 and *ret_id, or -errno: nothing was begun (-EPERM: the identity can't be taken on).
  */
-int broker_submit(struct broker *b, const struct call *c, struct call_view view,
-		  const struct identity *as, bool as_given, uint64_t *ret_id);
+int broker_submit(struct broker *b, const struct broker_request *request, uint64_t *ret_id);
 /* 1 and a finished act, or 0. */
 int broker_next(struct broker *b, struct broker_done *ret);
 /* Interrupt an act that blocks; it then finishes with -EINTR. An unknown id is fine. */

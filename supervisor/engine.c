@@ -258,6 +258,8 @@ static const struct notice {
 			      "mounting was refused %u×: Landlock forbids it, and no path grant "
 			      "can help"},
 	[RUN_NOTICE_LIMITS] = {"prlimit64", "another process's limits were asked to change %u×"},
+	[RUN_NOTICE_COPIED] = {"", "%u× a program ran from a sealed copy: its /proc/self/exe is "
+				   "not its file"},
 };
 
 static void note_guard_call(struct run *r, const struct call *c)

@@ -200,6 +200,13 @@ static bool depends_on_opener(const struct path_at *at)
 	}
 }
 
+/* Was it not the named program that was refused, but one that it needs to run? */
+static bool needs_another(const struct waiter *w)
+{
+	return w->call->path[0].need == CALL_NEED_EXEC &&
+	       w->verdict.need[0].at != &w->call->path[0].at;
+}
+
 static bool can_be_done_in_place(const struct waiter *w)
 {
 	return broker_can(w->call) && !depends_on_opener(&w->call->path[0].at);
@@ -224,14 +231,49 @@ static void act(struct run *r, struct waiter *w)
 		return;
 	}
 	leave_question(r, w, "covered");
-	struct call_view view = {w->who.tid, w->pid};
-	bool as_given = is_open_around(r, &w->call->path[0].at);
-	int err = broker_submit(r->broker, w->call, view, &w->as, as_given, &w->act);
+	struct broker_request request = {.call = w->call,
+					 .view = {w->who.tid, w->pid},
+					 .as = &w->as,
+					 .as_given = is_open_around(r, &w->call->path[0].at),
+					 .scripts_alone = needs_another(w)};
+	int err = broker_submit(r->broker, &request, &w->act);
 	if (!err)
 		return;
 	run_say(r, "%s could not be done in the command's place: %s", w->call->ent->name,
 		strerror(-err));
 	refuse(r, w);
+}
+
+/* It takes another run, in which the ruleset knows: what was allowed once holds there too. */
+static void leave_to_rerun(struct run *r, struct waiter *w)
+{
+	const struct need *need = &w->verdict.need[0];
+	struct rule rule = {.effect = EFFECT_ALLOW,
+			    .kind = RULE_EXACT,
+			    .access = ruling_once_bits(r, w->pid, need->at->real),
+			    .path = need->at->real,
+			    .origin = (char *)"answer"};
+	if (rule.access && session_grant(r->session, &rule))
+		run_say(r, "no memory to remember an answer");
+	r->rerun_useful = true;
+	refuse(r, w);
+}
+
+/*
+ * A copy runs in the program's place. One that the user was asked for, and that looks for its own
+ * file, would be led astray: that one is run as it is, in another run.
+ */
+static void run_copy(struct run *r, struct waiter *w, const struct broker_done *done)
+{
+	int fd AUTOCLOSE = done->fd;
+	if (fd < 0 || (w->was_asked && done->finds_itself)) {
+		leave_to_rerun(r, w);
+		return;
+	}
+	r->brokered++;
+	r->noticed[RUN_NOTICE_COPIED]++;
+	tracer_exec_fd(r->tracer, w->who, TAKE_FD(fd));
+	waiter_drop(r, w);
 }
 
 void refusal_act_done(struct run *r, const struct broker_done *done)
@@ -243,6 +285,12 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 	if (!w)
 		return; /* the thread died meanwhile */
 	w->act = 0;
+	if (w->call->path[0].need == CALL_NEED_EXEC) {
+		struct broker_done copy = *done;
+		copy.fd = TAKE_FD(fd);
+		run_copy(r, w, &copy);
+		return;
+	}
 	if (!done->stale && (fd >= 0 || done->result >= 0))
 		changes_add(&r->changes, w->call, r->session->tmpdir);
 	if (done->stale) {
@@ -391,6 +439,7 @@ static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *rul
 		    remember_yes(r, w, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
 	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
+	w->was_asked = true;
 	act(r, w);
 	return true;
 }
@@ -414,6 +463,7 @@ static void settle(struct run *r, struct waiter *w)
 	struct ruling ruling = ruling_of(r, w);
 	switch (ruling.effect) {
 	case EFFECT_ALLOW:
+		w->was_asked |= ruling.rule && ruling.rule->source == RULE_ANSWER;
 		act(r, w);
 		break;
 	case EFFECT_ASK:
@@ -478,6 +528,7 @@ static void settle_after(struct run *r, uint64_t question, bool allowed)
 			continue;
 		}
 		w->again = false;
+		w->was_asked = true;
 		bool own = w->question == question;
 		if (own)
 			w->question = 0;

@@ -30,6 +30,7 @@ struct waiter {
 	struct identity as;
 	struct verdict_result verdict;
 	uint64_t question; /* asking */
+	bool was_asked;	   /* allowed by an answer of this session, not by a rule before it */
 	uint64_t act;	   /* acting */
 	int64_t since_ms;  /* held since, monotonic */
 	bool again;	   /* to be decided anew (settle_after) */
@@ -49,6 +50,7 @@ enum run_notice {
 	RUN_NOTICE_PTRACE,
 	RUN_NOTICE_MOUNT,
 	RUN_NOTICE_LIMITS,
+	RUN_NOTICE_COPIED,
 	RUN_NOTICES
 };
 

@@ -1,5 +1,6 @@
 #include "tracer/act.h"
 
+#include "tracer/execfd.h"
 #include "tracer/filter.h"
 #include "tracer/grant.h"
 #include "tracer/jobs.h"
@@ -183,6 +184,7 @@ static int on_execed(struct tracer *tr, struct tracee *t)
 		call_release(&t->call);
 	}
 	t->restore_arg = -1;
+	execfd_free(t);
 	take_exec_error(tr, t->tgid);
 	emit(tr, TRACER_EXECED, t);
 	act_run(t); /* by CONT: the exit stop of this execve is not needed */
@@ -302,6 +304,10 @@ static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 
 static int on_seccomp(struct tracer *tr, struct tracee *t)
 {
+	if (t->execfd) {
+		execfd_abandon(t);
+		return 0;
+	}
 	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR) {
 		grant_end(t);
 		tracee_to(t, TRACEE_RUN);
@@ -435,6 +441,12 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		return 0;
 	case TRACEE_ACT_GRANTED:
 		grant_exited(t);
+		return 0;
+	case TRACEE_ACT_EXECFD_SECCOMP:
+		execfd_seccomp(t);
+		return 0;
+	case TRACEE_ACT_EXECFD_SYSCALL:
+		execfd_syscall(t);
 		return 0;
 	case TRACEE_ACT_CLONED:
 		return on_cloned(tr, t);

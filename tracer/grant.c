@@ -1,5 +1,6 @@
 #include "tracer/grant.h"
 
+#include "tracer/execfd.h"
 #include "tracer/filter.h"
 #include "tracer/regs.h"
 #include "tracer/util.h"
@@ -34,6 +35,10 @@ void grant_entered(struct tracee *t)
 		act_resume(t, 0);
 		return;
 	}
+	if (t->execfd) {
+		execfd_abandon(t);
+		return;
+	}
 	grant_restore_arg(t);
 	grant_end(t);
 	act_run(t);
@@ -49,6 +54,10 @@ void grant_exited(struct tracee *t)
 		tracee_to(t,
 			  TRACEE_ENTER); /* SIGSTOP broke the wait; the kernel repeats the call */
 		act_resume(t, 0);
+		return;
+	}
+	if (t->execfd) {
+		execfd_given(t, now.at == REGS_AT_EXIT ? now.result : -EINTR);
 		return;
 	}
 	grant_restore_arg(t);
@@ -74,18 +83,33 @@ void grant_guest(struct tracer *tr, const struct door_guest *guest)
 	close(TAKE_FD(t->grant_fd));
 }
 
-/* Set up the repeated call: marked, and with every signal kept away until it is over. */
-static int prepare(const struct tracer *tr, struct tracee *t)
+/* Every signal is kept away until it is over. */
+static int block_signals(struct tracee *t)
 {
 	int r = regs_get_sigmask(t->tid, &t->sigmask);
 
-	if (r == 0)
-		r = regs_set_sigmask(t->tid, UINT64_MAX);
+	return r < 0 ? r : regs_set_sigmask(t->tid, UINT64_MAX);
+}
+
+/* Set up the repeated call, marked. */
+static int prepare(const struct tracer *tr, struct tracee *t)
+{
+	int r = block_signals(t);
+
 	if (r == 0)
 		r = regs_repeat(t->tid, &t->at, FILTER_MARK_ARG, tr->grant);
 	if (r == 0)
 		t->restore_arg = FILTER_MARK_ARG;
 	return r;
+}
+
+/* The thread is on its way to the door. */
+static void set_out(struct tracee *t, int fd, bool cloexec)
+{
+	t->grant_fd = fd;
+	t->grant_cloexec = cloexec;
+	tracee_to(t, TRACEE_ENTER);
+	act_resume(t, 0);
 }
 
 int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec)
@@ -100,9 +124,28 @@ int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec)
 		act_run(t);
 		return r;
 	}
-	t->grant_fd = TAKE_FD(given);
-	t->grant_cloexec = cloexec;
-	tracee_to(t, TRACEE_ENTER);
-	act_resume(t, 0);
+	set_out(t, TAKE_FD(given), cloexec);
+	return 0;
+}
+
+int grant_begin_as(const struct tracer *tr, struct tracee *t, const struct regs_call *door, int fd)
+{
+	int given AUTOCLOSE = fd;
+	struct regs_saved now;
+	struct regs_call at = *door;
+
+	at.args[FILTER_MARK_ARG] = tr->grant;
+	int r = regs_save(t->tid, &now);
+	if (r == 0)
+		r = block_signals(t);
+	if (r == 0)
+		r = regs_redirect(t->tid, &now, &at);
+	call_release(&t->call);
+	if (r < 0) {
+		act_run(t);
+		return r;
+	}
+	t->at = at;
+	set_out(t, TAKE_FD(given), true);
 	return 0;
 }

@@ -16,6 +16,9 @@
 
 /* Takes fd over. 0; -EINVAL: not an open, still held; -ESRCH. */
 int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec);
+/* The same through a call that is not the thread's own: it makes `door`, an openat, from the same
+ * instruction. 0 or -ESRCH. */
+int grant_begin_as(const struct tracer *tr, struct tracee *t, const struct regs_call *door, int fd);
 /* The stop that is the repeated call's entry, or its exit. */
 void grant_entered(struct tracee *t);
 void grant_exited(struct tracee *t);

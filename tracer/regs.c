@@ -154,6 +154,32 @@ int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t 
 	return set(tid, &r);
 }
 
+int regs_save(pid_t tid, struct regs_saved *ret)
+{
+	return get(tid, &ret->regs);
+}
+
+int regs_restore(pid_t tid, const struct regs_saved *saved, int64_t result)
+{
+	struct user_regs_struct r = saved->regs;
+
+	r.orig_rax = (uint64_t)-1;
+	r.rax = (uint64_t)result;
+	return set(tid, &r);
+}
+
+int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_call *call)
+{
+	struct user_regs_struct r = saved->regs;
+
+	r.rip -= INSN_SIZE;
+	r.rax = (uint64_t)call->nr;
+	r.orig_rax = (uint64_t)-1;
+	for (unsigned i = 0; i < 5; i++)
+		*arg_of(&r, call->arch, i) = call->args[i];
+	return set(tid, &r);
+}
+
 bool regs_clobbers(enum sys_arch arch, unsigned i)
 {
 	(void)arch;
@@ -229,6 +255,34 @@ int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t 
 	r.regs[0] = call->args[0]; /* the result took its place */
 	if (mark_arg >= 0)
 		r.regs[mark_arg] = marked;
+	return set(tid, &r);
+}
+
+int regs_save(pid_t tid, struct regs_saved *ret)
+{
+	return get(tid, &ret->regs);
+}
+
+int regs_restore(pid_t tid, const struct regs_saved *saved, int64_t result)
+{
+	struct user_regs_struct r = saved->regs;
+	int nr = -1;
+	struct iovec iov = {&nr, sizeof(nr)};
+
+	r.regs[0] = (uint64_t)result;
+	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
+		return -errno;
+	return set(tid, &r);
+}
+
+int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_call *call)
+{
+	struct user_regs_struct r = saved->regs;
+
+	r.pc -= INSN_SIZE;
+	r.regs[8] = (uint64_t)call->nr;
+	for (unsigned i = 0; i < 5; i++)
+		r.regs[i] = call->args[i];
 	return set(tid, &r);
 }
 

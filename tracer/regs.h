@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 enum regs_at { REGS_AT_NONE, REGS_AT_ENTRY, REGS_AT_SECCOMP, REGS_AT_EXIT };
 
@@ -46,6 +47,17 @@ int regs_set_call(pid_t tid, const struct regs_call *call);
  * entry) runs again; with mark_arg >= 0, with `marked` in that argument.
  */
 int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked);
+/*
+ * All registers of a tracee at the exit stop of a call, to be put back later: restore() leaves it
+ * behind that call with `result`, at an exit or a seccomp stop (whose call is then not made);
+ * redirect() lets it make another call from the same instruction.
+ */
+struct regs_saved {
+	struct user_regs_struct regs;
+};
+int regs_save(pid_t tid, struct regs_saved *ret);
+int regs_restore(pid_t tid, const struct regs_saved *saved, int64_t result);
+int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_call *call);
 /* Does argument i lose its value to the result? (aarch64's x0 does.) */
 bool regs_clobbers(enum sys_arch arch, unsigned i);
 

@@ -58,7 +58,7 @@ static const uint8_t acts[TRACEE_STATE_COUNT][STOP_KIND_COUNT] = {
 			[STOP_KILLED] = A(ENDED),
 			[STOP_EXECED] = A(EXECED),
 		},
-	/* Every signal but SIGSTOP is blocked in these two. */
+	/* Every signal but SIGSTOP is blocked from here on; in EXEC until the call has begun. */
 	[TRACEE_ENTER] =
 		{
 			[STOP_EXITED] = A(ENDED),
@@ -87,6 +87,34 @@ static const uint8_t acts[TRACEE_STATE_COUNT][STOP_KIND_COUNT] = {
 			[STOP_OTHER] = A(RESUME),
 			[STOP_NONE] = A(RESUME),
 		},
+	[TRACEE_EXEC] =
+		{
+			[STOP_EXITED] = A(ENDED),
+			[STOP_KILLED] = A(ENDED),
+			[STOP_SECCOMP] = A(EXECFD_SECCOMP),
+			[STOP_SYSCALL] = A(EXECFD_SYSCALL),
+			[STOP_CLONED] = A(CLONED),
+			[STOP_EXECED] = A(EXECED),
+			[STOP_GROUP] = A(LISTEN),
+			[STOP_TRAP] = A(RESUME),
+			[STOP_SIGNAL] = A(RESUME),
+			[STOP_OTHER] = A(RESUME),
+			[STOP_NONE] = A(RESUME),
+		},
+	[TRACEE_CLOSE] =
+		{
+			[STOP_EXITED] = A(ENDED),
+			[STOP_KILLED] = A(ENDED),
+			[STOP_SECCOMP] = A(EXECFD_SECCOMP),
+			[STOP_SYSCALL] = A(EXECFD_SYSCALL),
+			[STOP_CLONED] = A(CLONED),
+			[STOP_EXECED] = A(EXECED),
+			[STOP_GROUP] = A(LISTEN),
+			[STOP_TRAP] = A(RESUME),
+			[STOP_SIGNAL] = A(RESUME),
+			[STOP_OTHER] = A(RESUME),
+			[STOP_NONE] = A(RESUME),
+		},
 };
 
 enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind)
@@ -101,7 +129,9 @@ static const uint8_t ways[TRACEE_STATE_COUNT] = {
 	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD,
 	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER,
 	[TRACEE_ENTER] = 1 << TRACEE_RUN | 1 << TRACEE_DOOR,
-	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER,
+	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC,
+	[TRACEE_EXEC] = 1 << TRACEE_RUN | 1 << TRACEE_CLOSE,
+	[TRACEE_CLOSE] = 1 << TRACEE_RUN,
 };
 
 void tracee_to(struct tracee *t, enum tracee_state state)
@@ -112,7 +142,7 @@ void tracee_to(struct tracee *t, enum tracee_state state)
 
 bool tracee_needs_syscall(const struct tracee *t)
 {
-	return t->state == TRACEE_CALL || t->state == TRACEE_ENTER || t->state == TRACEE_DOOR;
+	return t->state != TRACEE_NEW && t->state != TRACEE_RUN && t->state != TRACEE_HELD;
 }
 
 /* ---- the table ---- */
@@ -175,6 +205,7 @@ void tracee_drop(struct tracee_table *table, struct tracee *t)
 	call_release(&t->call);
 	if (t->grant_fd >= 0)
 		close(t->grant_fd);
+	free(t->execfd);
 	free(t);
 }
 

@@ -25,6 +25,8 @@ enum tracee_state {
 	TRACEE_HELD,  /* at the exit stop, waiting for an answer */
 	TRACEE_ENTER, /* a grant: repeats its call, on its way to the entry stop */
 	TRACEE_DOOR,  /* a grant: waits at the door, then comes to the exit stop */
+	TRACEE_EXEC,  /* makes an exec by descriptor (execfd.h), to its seccomp stop and its end */
+	TRACEE_CLOSE, /* that failed: closes the descriptor again, on its way to the exit stop */
 	TRACEE_STATE_COUNT,
 };
 
@@ -37,7 +39,9 @@ enum tracee_act {
 	TRACEE_ACT_EXIT,    /* a watched call is over */
 	TRACEE_ACT_ENTERED, /* a grant has come to its entry */
 	TRACEE_ACT_GRANTED, /* a grant has come to its exit */
-	TRACEE_ACT_CLONED,  /* a new tracee is announced */
+	TRACEE_ACT_EXECFD_SECCOMP,
+	TRACEE_ACT_EXECFD_SYSCALL,
+	TRACEE_ACT_CLONED, /* a new tracee is announced */
 	TRACEE_ACT_EXECED,
 	TRACEE_ACT_LISTEN, /* a job-control stop: stay stopped, but hear SIGCONT */
 	TRACEE_ACT_ENDED,
@@ -54,9 +58,10 @@ struct tracee {
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */
 	struct regs_call entered;
-	struct call call; /* decoded; while HELD */
-	int restore_arg;  /* argument to put back at the exit stop, -1: none */
-	/* While ENTER or DOOR: */
+	struct call call;      /* decoded; while HELD */
+	int restore_arg;       /* argument to put back at the exit stop, -1: none */
+	struct execfd *execfd; /* owned; an exec by descriptor is on its way, else NULL */
+	/* While ENTER or DOOR, and (the mask alone) EXEC or CLOSE: */
 	int grant_fd; /* owned; -1 once it was given */
 	bool grant_cloexec;
 	uint64_t sigmask;    /* the thread's own; every signal is blocked meanwhile */

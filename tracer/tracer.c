@@ -1,6 +1,7 @@
 #include "tracer/tracer.h"
 
 #include "tracer/act.h"
+#include "tracer/execfd.h"
 #include "tracer/grant.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
@@ -219,6 +220,14 @@ int tracer_hand_over(struct tracer *tr, struct tracee_name who, int fd, bool clo
 	struct tracee *t = held(tr, who);
 
 	return t ? grant_begin(tr, t, TAKE_FD(given), cloexec) : -ESRCH;
+}
+
+int tracer_exec_fd(struct tracer *tr, struct tracee_name who, int fd)
+{
+	int given AUTOCLOSE = fd;
+	struct tracee *t = held(tr, who);
+
+	return t ? execfd_begin(tr, t, TAKE_FD(given)) : -ESRCH;
 }
 
 /* ---- all of them ---- */

@@ -156,6 +156,13 @@ int tracer_set_result(struct tracer *t, struct tracee_name who, int64_t result);
  * tracer_next(). -EINVAL: the call is no open; the thread is still held.
  */
 int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloexec);
+/*
+ * The held exec runs the file behind `fd` (ours; taken over and closed, also on failure), with its
+ * own arguments and environment. What it is then told of itself (/proc/self/exe, AT_EXECFN) is
+ * that file. Where that fails the call returns why. Asynchronous, as tracer_hand_over(). -EINVAL:
+ * the call is no exec; -ENOMEM: the thread is still held.
+ */
+int tracer_exec_fd(struct tracer *t, struct tracee_name who, int fd);
 /* Run the held call once more, natively (after something made it possible). */
 int tracer_again(struct tracer *t, struct tracee_name who);
 

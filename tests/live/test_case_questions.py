@@ -224,7 +224,8 @@ class Often(RunCase):
 
     @needs("zsh")
     def test_case_D4(self):
-        done = self.hold("--", "zsh", "-f", "-c", "cat <<END\nhere\nEND")
+        env = {**self.env, "PWD": self.project}  # as from any shell; without it zsh lists ".."
+        done = self.hold("--", "zsh", "-f", "-c", "cat <<END\nhere\nEND", env=env)
         self.assertEqual("here\n", done.out)
         self.assertNothingAsked(done)
 

@@ -127,18 +127,6 @@ class Retry(RunCase):
         self.assertEqual("run\nthe secret\n", done.out)
         self.assertEqual([], os.listdir(self.tmp))
 
-    def test_a_program_that_may_not_be_run(self):
-        # In hold mode too an exec can't be done in place: granted, and then run again.
-        program = self.write("outside/program", "#!/bin/sh\necho ran\n", 0o755)
-        def answer(q):
-            return {"answer": "allow", "lifetime": "once" if q.get("rerun") else "session"}
-        done = self.hold("--", "bash", "-c", f"echo x >> log; {program}", answer=answer)
-        self.assertStatus(done)
-        self.assertEqual("ran\n", done.out)
-        self.assertEqual(["exec"], [a for q in done.asked if not q.get("rerun") for a in q["access"] if a == "exec"])
-        self.assertEqual(1, sum(bool(q.get("rerun")) for q in done.asked))
-        self.assertEqual("x\nx\n", self.read("project/log"))
-
     def test_always_is_saved(self):
         done = self.retry("--", "cat", self.secret, answer=allow("always"))
         self.assertStatus(done)
