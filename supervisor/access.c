@@ -228,6 +228,8 @@ static uint32_t path_access(const struct call *c, const struct call_path *p)
 	case CALL_NEED_LINK_FROM:
 	case CALL_NEED_LINK_TO:
 		return move_access(c, p);
+	case CALL_NEED_IOCTL:
+		return ACCESS_IOCTL;
 	case CALL_NEED_META:
 		return ACCESS_META;
 	case CALL_NEED_CONNECT:

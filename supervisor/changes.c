@@ -25,6 +25,7 @@ static const char *verb_of(const struct call *c)
 		return "moved";
 	case CALL_NEED_NONE:
 	case CALL_NEED_EXEC:
+	case CALL_NEED_IOCTL:
 	case CALL_NEED_MOVE_TO:
 	case CALL_NEED_LINK_TO:
 	case CALL_NEED_META:

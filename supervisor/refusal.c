@@ -88,7 +88,7 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 			     .exists = at->exists,
 			     .is_dir = at->exists && S_ISDIR(at->st.st_mode)};
 	d->path = strdup(at->real ? at->real : given ? given : "");
-	if (given && d->path && strcmp(given, d->path) != 0)
+	if (given && given[0] && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
 	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
 		const char *other = c->path[second].at.real, *as_given = c->path[second].given;

@@ -151,6 +151,7 @@ static int may(const struct call *c, unsigned i, const struct identity *as)
 	case CALL_NEED_LINK_FROM:
 		return S_ISDIR(at->st.st_mode) ? -EPERM : 0; /* nobody may */
 	case CALL_NEED_NONE:
+	case CALL_NEED_IOCTL:
 	case CALL_NEED_META:
 	case CALL_NEED_CONNECT:
 	case CALL_NEED_LOOK:
@@ -240,6 +241,7 @@ static uint64_t rights_for(const struct call *c, unsigned i, bool *ret_object)
 	case CALL_NEED_MOVE_TO:
 	case CALL_NEED_LINK_FROM:
 	case CALL_NEED_LINK_TO:
+	case CALL_NEED_IOCTL:
 	case CALL_NEED_META:
 	case CALL_NEED_CONNECT:
 	case CALL_NEED_LOOK:

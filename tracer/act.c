@@ -331,11 +331,17 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	return 0;
 }
 
-/* Could Landlock have given this error? EXDEV: rename and link without REFER. */
+/*
+ * Could Landlock have given this error? EXDEV: rename and link without REFER. Of a descriptor the
+ * file's own owner or driver says EPERM (security/landlock/fs.c, hook_file_truncate and _ioctl:
+ * EACCES).
+ */
 static bool refused(const struct sysent *ent, int64_t result)
 {
 	bool two = ent->need[1] != CALL_NEED_NONE;
 
+	if (ent->arg[0] == ARG_FILE)
+		return result == -EACCES;
 	return result == -EACCES || result == -EPERM || (two && result == -EXDEV);
 }
 
@@ -356,6 +362,7 @@ static bool changes(const struct call *c)
 		return true;
 	case CALL_NEED_NONE:
 	case CALL_NEED_EXEC:
+	case CALL_NEED_IOCTL:
 	case CALL_NEED_MOVE_TO:
 	case CALL_NEED_LINK_TO:
 	case CALL_NEED_META:
@@ -384,7 +391,9 @@ static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *e
 	}
 	fill_call(&t->call, t, ent, result);
 	int r = call_decode(&t->call, view_of(t));
-	if (r == 0 && (is_refused || changes(&t->call))) {
+	/* A bind to a port or an abstract name is about no path, and not ours. */
+	bool named = t->call.path[0].need != CALL_NEED_NONE;
+	if (r == 0 && named && (is_refused || changes(&t->call))) {
 		hold(tr, t, is_refused ? TRACER_REFUSED : TRACER_CHANGED);
 		return 0;
 	}

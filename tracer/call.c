@@ -56,11 +56,20 @@ static int decode_text(struct decoding *d, uint64_t addr)
 	return r == -ESRCH || r == -ENOMEM ? r : 0;
 }
 
-/* struct open_how grows; what it may grow by changes nothing here. */
-static int decode_how(struct decoding *d, uint64_t addr)
+/* The descriptor's own file, as with AT_EMPTY_PATH. */
+static int decode_file(struct decoding *d, int fd)
 {
-	struct open_how how;
-	int r = mem_read(d->view.tid, addr, &how, sizeof(how));
+	d->dirfd = fd;
+	struct call_path *p = next_path(d);
+	p->given = strdup("");
+	return p->given ? 0 : -ENOMEM;
+}
+
+/* struct open_how grows; what it may grow by changes nothing here. */
+static int decode_how(struct decoding *d, uint64_t addr, uint64_t size)
+{
+	struct open_how how = {0};
+	int r = mem_read(d->view.tid, addr, &how, size < sizeof(how) ? size : sizeof(how));
 
 	if (r < 0)
 		return r == -ESRCH ? r : 0;
@@ -90,7 +99,8 @@ static int decode_address(struct decoding *d, uint64_t addr, uint64_t size)
 
 static uint64_t length_of(const struct call *c, unsigned i)
 {
-	if (c->arch == SYS_ARCH_I386 && sysent_id(c->ent) == SYS_ID_truncate64)
+	enum sys_id id = sysent_id(c->ent);
+	if (c->arch == SYS_ARCH_I386 && (id == SYS_ID_truncate64 || id == SYS_ID_ftruncate64))
 		return (c->args[i] & 0xffffffff) | c->args[i + 1] << 32;
 	return c->args[i];
 }
@@ -104,6 +114,8 @@ static int decode_arg(struct decoding *d, unsigned i)
 	case ARG_DIRFD:
 		d->dirfd = (int)value;
 		return 0;
+	case ARG_FILE:
+		return decode_file(d, (int)value);
 	case ARG_PATH:
 		return decode_path(d, value);
 	case ARG_TEXT:
@@ -112,7 +124,7 @@ static int decode_arg(struct decoding *d, unsigned i)
 		c->open_flags = (uint32_t)value;
 		return 0;
 	case ARG_HOW:
-		return decode_how(d, value);
+		return decode_how(d, value, c->args[i + 1]);
 	case ARG_MODE:
 		c->mode = (uint16_t)value; /* umode_t */
 		return 0;
@@ -189,6 +201,7 @@ bool call_follows(const struct call *c, unsigned i)
 	case CALL_NEED_LINK_FROM:
 		return (c->at_flags & AT_SYMLINK_FOLLOW) != 0;
 	case CALL_NEED_TRUNCATE:
+	case CALL_NEED_IOCTL:
 	case CALL_NEED_CONNECT:
 		return true;
 	case CALL_NEED_MKDIR:
@@ -233,7 +246,7 @@ static unsigned flags_of(const struct call *c, unsigned i)
 	unsigned flags = (call_follows(c, i) ? PATH_FOLLOW : 0) | scope_of(c);
 
 	/* Of a call with two paths only the first can be empty (linkat). */
-	if (i == 0 && (c->at_flags & AT_EMPTY_PATH))
+	if (i == 0 && ((c->at_flags & AT_EMPTY_PATH) || c->ent->arg[0] == ARG_FILE))
 		flags |= PATH_EMPTY;
 	if (c->path[i].need == CALL_NEED_OPEN && (c->open_flags & O_CREAT))
 		flags |= PATH_CREATE;

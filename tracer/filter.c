@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -117,6 +120,25 @@ static bool watched(const struct sysent *ent)
 	       ent->group == SYS_GROUP_GUARD;
 }
 
+/*
+ * Landlock asks about an ioctl on a device that was opened inside. Most ioctls are a terminal's or
+ * a socket's, and frequent (isatty), so these pass unseen, and what Landlock never refuses with
+ * them.
+ */
+static void ioctl_body(struct program *p)
+{
+	/* The kernel cuts cmd to 32 bits: so must the comparison. */
+	load(p, OFF_LOW(1));
+	ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
+	ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
+	ret_if(p, BPF_JEQ, FICLONE, RET_ALLOW);
+	ret_if(p, BPF_JEQ, FS_IOC_FIEMAP, RET_ALLOW);
+	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, ~0xffu);
+	ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
+	ret_if(p, BPF_JEQ, SIOCGIFNAME & ~0xffu, RET_ALLOW);
+	ret(p, RET_TRACE);
+}
+
 static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
@@ -144,14 +166,6 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 		ret(p, RET_ALLOW);
 		return;
 	}
-	if (id == SYS_ID_ioctl) {
-		/* The kernel cuts cmd to 32 bits: so must the comparison. */
-		load(p, OFF_LOW(1));
-		ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
-		ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
-		ret(p, RET_ALLOW);
-		return;
-	}
 	if (id == SYS_ID_prlimit64) {
 		/* Its own limits, or nobody's new ones. */
 		load(p, OFF_LOW(0));
@@ -173,7 +187,9 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 
 static void body(struct program *p, const struct sysent *ent, bool wide)
 {
-	if (ent->group == SYS_GROUP_WALL)
+	if (sysent_id(ent) == SYS_ID_ioctl)
+		ioctl_body(p);
+	else if (ent->group == SYS_GROUP_WALL)
 		wall_body(p, ent);
 	else if (ent->group == SYS_GROUP_GUARD)
 		guard_body(p, sysent_id(ent), wide);

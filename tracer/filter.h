@@ -3,13 +3,15 @@
  *
  * What it does with a call, by its row's group:
  *   WALL     stops for the tracer; an open with O_PATH passes (Landlock never refuses it); an open
- *            with the GRANT mark waits at the door (USER_NOTIF)
+ *            with the GRANT mark waits at the door (USER_NOTIF); ioctls of terminals and sockets
+ *            pass, TIOCSTI and TIOCLINUX are EPERM
  *   MOUNT    stops for the tracer
  *   GUARD    clone with CLONE_UNTRACED, prctl(PR_SET_SECCOMP), ptrace, seccomp, io_uring_setup and
- *            open_by_handle_at stop, and the watched parts of socketcall; clone3 is ENOSYS; ioctl
- * TIOCSTI and TIOCLINUX are EPERM others, and numbers without a row, pass A foreign architecture
- * and x32 calls (x86-64's audit arch with bit 30 set) are ENOSYS. Arguments are read under watched
- * numbers only, so every other number stays in the kernel's constant-action cache (5.11).
+ *            open_by_handle_at stop, and the watched parts of socketcall; clone3 is ENOSYS
+ *   others, and numbers without a row, pass
+ * A foreign architecture and x32 calls (x86-64's audit arch with bit 30 set) are ENOSYS.
+ * Arguments are read under watched numbers only, so every other number stays in the kernel's
+ * constant-action cache (5.11).
  *
  * The mark is 32 random bits of the caller, in args[FILTER_MARK_ARG], which no open uses: the
  * arguments that it has stay as they are, since a filter of the tracee's own may kill for a bit too

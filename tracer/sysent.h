@@ -14,6 +14,7 @@ enum arg_kind {
 	ARG_NONE,
 	ARG_INT,
 	ARG_FD,
+	ARG_FILE,  /* a descriptor that stands for a path: what is done is done to its file */
 	ARG_DIRFD, /* belongs to the next ARG_PATH; the low 32 bits, AT_FDCWD or a descriptor */
 	ARG_PATH,
 	ARG_TEXT,   /* a string that is not looked up (symlink's target) */
@@ -45,6 +46,7 @@ enum call_need {
 	CALL_NEED_MOVE_TO,
 	CALL_NEED_LINK_FROM,
 	CALL_NEED_LINK_TO,
+	CALL_NEED_IOCTL,
 	CALL_NEED_META,
 	CALL_NEED_CONNECT,
 	CALL_NEED_LOOK, /* stat, access, readlink, chdir: Landlock never refuses it */

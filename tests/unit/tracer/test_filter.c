@@ -36,6 +36,9 @@ static uint32_t simulate(const struct seccomp_data *data)
 			cr_assert(f->k % 4 == 0 && f->k + 4 <= sizeof(*data));
 			memcpy(&a, (const char *)data + f->k, 4);
 			continue;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= f->k;
+			continue;
 		case BPF_RET | BPF_K:
 			return f->k;
 		case BPF_JMP | BPF_JA:
@@ -86,7 +89,6 @@ static uint32_t plain_answer(const struct sysent *ent)
 		switch ((int)sysent_id(ent)) {
 		case SYS_ID_clone:
 		case SYS_ID_prctl:
-		case SYS_ID_ioctl:
 		case SYS_ID_prlimit64: /* of pid 0 */
 		case SYS_ID_socketcall:
 			return SECCOMP_RET_ALLOW;
@@ -195,6 +197,12 @@ Test(filter, arguments)
 		{AUDIT_ARCH_X86_64, 16, {0, 0x541c}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_X86_64, 16, {TIOCSTI, TIOCGWINSZ}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_I386, 54, {0, TIOCSTI}, SECCOMP_RET_ERRNO | EPERM},
+		{AUDIT_ARCH_X86_64, 16, {0, TCGETS}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 16, {0, FIONBIO | 1ull << 32}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 16, {0, 0x8912}, SECCOMP_RET_ALLOW},     /* SIOCGIFCONF */
+		{AUDIT_ARCH_X86_64, 16, {0, 0x40049409}, SECCOMP_RET_ALLOW}, /* FICLONE */
+		{AUDIT_ARCH_X86_64, 16, {0, 0xae00}, TRACED},	  /* KVM_GET_API_VERSION */
+		{AUDIT_ARCH_X86_64, 16, {0, 0x400454ca}, TRACED}, /* TUNSETIFF */
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_SECCOMP}, TRACED},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_NAME}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_I386, 102, {1 /* socket */, 4096}, SECCOMP_RET_ALLOW},

@@ -80,7 +80,8 @@ Test(sysent, rows_are_whole)
 {
 	for (int id = 0; id < SYS_ID_COUNT; id++) {
 		const struct sysent *ent = &sysents[id];
-		unsigned paths = count(ent, ARG_PATH) + count(ent, ARG_SOCKADDR);
+		unsigned paths =
+			count(ent, ARG_PATH) + count(ent, ARG_SOCKADDR) + count(ent, ARG_FILE);
 		unsigned needs =
 			(ent->need[0] != CALL_NEED_NONE) + (ent->need[1] != CALL_NEED_NONE);
 
