@@ -241,6 +241,35 @@ static unsigned scope_of(const struct call *c)
 	return flags;
 }
 
+/* Calls on a name in its directory: filename_parentat() and filename_create() of fs/namei.c. */
+static bool is_entry(enum call_need need)
+{
+	switch (need) {
+	case CALL_NEED_MKDIR:
+	case CALL_NEED_MKNOD:
+	case CALL_NEED_SYMLINK:
+	case CALL_NEED_BIND:
+	case CALL_NEED_UNLINK:
+	case CALL_NEED_RMDIR:
+	case CALL_NEED_MOVE_FROM:
+	case CALL_NEED_MOVE_TO:
+	case CALL_NEED_LINK_TO:
+		return true;
+	case CALL_NEED_NONE:
+	case CALL_NEED_OPEN:
+	case CALL_NEED_EXEC:
+	case CALL_NEED_TRUNCATE:
+	case CALL_NEED_LINK_FROM:
+	case CALL_NEED_IOCTL:
+	case CALL_NEED_META:
+	case CALL_NEED_CONNECT:
+	case CALL_NEED_LOOK:
+	case CALL_NEED_COUNT:
+		return false;
+	}
+	return false;
+}
+
 static unsigned flags_of(const struct call *c, unsigned i)
 {
 	unsigned flags = (call_follows(c, i) ? PATH_FOLLOW : 0) | scope_of(c);
@@ -250,6 +279,8 @@ static unsigned flags_of(const struct call *c, unsigned i)
 		flags |= PATH_EMPTY;
 	if (c->path[i].need == CALL_NEED_OPEN && (c->open_flags & O_CREAT))
 		flags |= PATH_CREATE;
+	if (is_entry(c->path[i].need))
+		flags |= PATH_ENTRY;
 	return flags;
 }
 

@@ -285,7 +285,8 @@ static int finish(struct walk *w, int object, const char *name)
 		at->parent = TAKE_FD(w->cur);
 	}
 	int r = name_object(at);
-	if (r == 0 && at->trailing && !S_ISDIR(at->st.st_mode) && !S_ISLNK(at->st.st_mode))
+	bool directory = S_ISDIR(at->st.st_mode) || S_ISLNK(at->st.st_mode);
+	if (r == 0 && at->trailing && !directory && !(w->flags & PATH_ENTRY))
 		return -ENOTDIR;
 	return r;
 }
@@ -394,6 +395,14 @@ static int take_link(struct walk *w, const struct step *s, int link, bool *ret_d
 	return r < 0 ? r : follow(w, s, text);
 }
 
+/* Does the walk go on behind a symlink that it meets here? */
+static bool goes_through(const struct walk *w, const struct step *s)
+{
+	if (!s->last)
+		return true;
+	return !(w->flags & PATH_ENTRY) && (s->slash || (w->flags & PATH_FOLLOW));
+}
+
 static int take_name(struct walk *w, const struct step *s, bool *ret_done)
 {
 	struct stat st;
@@ -408,7 +417,7 @@ static int take_name(struct walk *w, const struct step *s, bool *ret_done)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (S_ISLNK(st.st_mode) && (!s->last || s->slash || (w->flags & PATH_FOLLOW)))
+	if (S_ISLNK(st.st_mode) && goes_through(w, s))
 		return take_link(w, s, fd, ret_done);
 	if (!s->last) {
 		if (!S_ISDIR(st.st_mode))

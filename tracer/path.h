@@ -26,6 +26,9 @@ enum path_flags {
 	PATH_NO_SYMLINKS = 32, /* any symlink on the way is ELOOP */
 	PATH_NO_MAGIC = 64,    /* any magic link on the way is ELOOP */
 	PATH_NO_XDEV = 128,    /* crossing into another mount is EXDEV */
+	/* The last component is a name to be made or taken (rmdir, rename, ...): a slash behind it
+	 * follows no symlink. Elsewhere it does, PATH_FOLLOW or not. */
+	PATH_ENTRY = 256,
 };
 
 struct path_at {
