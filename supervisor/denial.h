@@ -46,6 +46,7 @@ struct denial {
 	char **argv; /* owned, redacted, or NULL: for questions asked later; not in the record */
 	bool is_dir; /* the object is a directory that exists */
 	bool exists;
+	bool nameless;	/* no path leads to it that a rule could say; `path` is only told */
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
 	bool closed;	/* a saved rule or a preset decides even beside the rule that would be
 			 * suggested

@@ -61,8 +61,6 @@ static int by_first(const void *a, const void *b)
 
 static void gather_one(struct rules *r, const struct denial *d, const char *path, size_t place)
 {
-	if (path[0] != '/')
-		return; /* it has no name that a rule could use (a deleted directory) */
 	bool one_directory = d->is_dir && path == d->path;
 	struct plan_rule rule = {
 		.path = strdup(path),
@@ -86,7 +84,7 @@ static int gather(struct rules *r, const struct denial_list *l)
 	for (size_t i = 0; i < l->len; i++) {
 		const struct denial *d = &l->item[i];
 		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || d->closed ||
-		    !d->access)
+		    d->nameless || !d->access)
 			continue;
 		gather_one(r, d, d->path, i);
 		if (d->path2 && !d->path2_open)
@@ -244,7 +242,7 @@ int plan_mark_closed(struct denial_list *l, const struct policy *policy)
 	int error = policy_copy(policy, &p);
 	for (size_t i = 0; !error && i < l->len; i++) {
 		struct denial *d = &l->item[i];
-		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden)
+		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || d->nameless)
 			continue;
 		if (d->by == BY_USER && d->lifetime == LIFETIME_ALWAYS)
 			d->closed = true;

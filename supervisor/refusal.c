@@ -63,6 +63,14 @@ static uint32_t all_bits(const struct waiter *w, const struct ruling *ruling)
 	return asked ? asked : needed;
 }
 
+/* What it really is; where that is not known, what was said. */
+static const char *name_of(const struct path_at *at, const char *given)
+{
+	if (at->real)
+		return at->real;
+	return at->told ? at->told : given ? given : "";
+}
+
 /* Fill a denial from a held call. Strings are owned by *d; release with denial_release(). */
 static void describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
 		     struct denial *d)
@@ -87,12 +95,13 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 			     .pid = w->pid,
 			     .exists = at->exists,
 			     .is_dir = at->exists && S_ISDIR(at->st.st_mode)};
-	d->path = strdup(at->real ? at->real : given ? given : "");
+	d->path = strdup(name_of(at, given));
+	d->nameless = !at->real;
 	if (given && given[0] && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
 	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
-		const char *other = c->path[second].at.real, *as_given = c->path[second].given;
-		d->path2 = strdup(other ? other : as_given ? as_given : "");
+		d->path2 = strdup(name_of(&c->path[second].at, c->path[second].given));
+		d->nameless |= !c->path[second].at.real;
 		d->path2_open = ruling && !ruling->asked[second];
 	}
 	d->exe = proc_link(w->who.tid, "exe");

@@ -302,7 +302,9 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 		buf_add_str(out, "to undo: warder policy --project forget ");
 		add_shell_path(out, d->path, home);
 	} else {
-		buf_add_str(out, d->forbidden ? "forbidden" : "denied");
+		buf_add_str(out, d->nameless	? "no rule can name it"
+				 : d->forbidden ? "forbidden"
+						: "denied");
 	}
 	if (d->rule) {
 		buf_add_str(out, " by ");
@@ -313,7 +315,8 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 
 static bool is_closed(const struct denial *d)
 {
-	return (d->forbidden || d->closed) && !d->allowed && d->verdict == VERDICT_SANDBOX;
+	return (d->forbidden || d->closed || d->nameless) && !d->allowed &&
+	       d->verdict == VERDICT_SANDBOX;
 }
 
 static void add_lines(const struct report *r, const struct plan_rules *rules, const char *home,

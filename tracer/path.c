@@ -1,5 +1,6 @@
 #include "tracer/path.h"
 
+#include "tracer/told.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ void path_release(struct path_at *at)
 	if (at->parent >= 0)
 		close(at->parent);
 	free(at->real);
+	free(at->told);
 	path_init(at);
 }
 
@@ -253,7 +255,7 @@ static int name_absent(struct path_at *at)
 		return r;
 	at->unreachable = r < 0;
 	if (r < 0)
-		return 0;
+		return told_of(-1, at->parent, at->name, &at->told);
 	const char *slash = strcmp(dir, "/") == 0 ? "" : "/";
 	if (asprintf(&at->real, "%s%s%s", dir, slash, at->name) < 0) {
 		at->real = NULL;
@@ -269,7 +271,9 @@ static int name_object(struct path_at *at)
 	at->exists = true;
 	int r = path_of_fd(at->object, &at->real);
 	at->unreachable = r < 0;
-	return r == -ENOMEM ? r : 0;
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	return told_of(at->object, at->parent, at->name, &at->told);
 }
 
 /* The walk ends at `object` (taken), below w->cur by `name`, or with no name of its own. */

@@ -38,6 +38,8 @@ struct path_at {
 	char name[256]; /* the one plain component below parent; "" where parent is -1 */
 	char *real; /* absolute path, owned: the object's real path in OUR mount namespace, or the
 		     * parent's plus "/" name. NULL where no such path exists (see `unreachable`) */
+	char *told; /* where `real` is NULL: what the thing is called all the same, owned, to be
+		     * shown and never looked up (tracer/told.h); NULL where it is not known */
 	bool exists;
 	bool trailing;	  /* the given path ended in a slash: the object must be a directory */
 	bool unreachable; /* the object has no name in our mount namespace (other namespace,

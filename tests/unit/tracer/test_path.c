@@ -323,10 +323,12 @@ Test(path, magic_links)
 	cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
 	cr_assert_eq(unlink("gone"), 0);
 	const int nameless[] = {pipes[0], mem, gone};
+	const char *const told[] = {"pipe:[", "/memfd:x (deleted)", "/gone (deleted)"};
 	for (size_t i = 0; i < ARRAY_LEN(nameless); i++) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", nameless[i]);
 		cr_assert_eq(resolve(AT_FDCWD, name, PATH_FOLLOW, &at), 0);
 		cr_expect(at.magic && at.exists && at.unreachable && !at.real && at.parent < 0);
+		cr_expect(at.told && strstr(at.told, told[i]), "%s", at.told);
 		path_release(&at);
 	}
 	snprintf(name, sizeof(name), "/dev/fd/%d", file);
@@ -440,6 +442,7 @@ Test(path, a_deleted_cwd)
 	cr_assert(other_start(&o, go_deleted));
 	cr_assert_eq(path_resolve(o.pid, o.pid, AT_FDCWD, "x", 0, &at), 0);
 	cr_expect(!at.exists && at.unreachable && !at.real);
+	cr_expect(at.told && strstr(at.told, "/doomed (deleted)/x"), "%s", at.told);
 	path_release(&at);
 	cr_assert_eq(path_resolve(o.pid, o.pid, AT_FDCWD, "../file", 0, &at), 0);
 	cr_expect(is_real(&at, "file"));
