@@ -56,8 +56,7 @@ struct job {
 	char *text; /* symlink: its target; exec: what a script is called */
 	bool scripts_alone;
 	int socket; /* bind: our copy of the tracee's socket */
-	int cwd;    /* bind: the tracee's working directory */
-	int root;   /* bind: its root */
+	int cwd;    /* bind: the directory that the address is relative to */
 	struct sockaddr_un address;
 	socklen_t address_len;
 	/* state, under the broker's lock */
@@ -330,7 +329,6 @@ static void job_free(struct job *j)
 		thing_release(&j->at[i]);
 	util_close(&j->socket);
 	util_close(&j->cwd);
-	util_close(&j->root);
 	free(j->text);
 	free(j);
 }
@@ -366,6 +364,17 @@ static int pidfd_of(struct call_view view)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Does the tracee's "/" mean ours? */
+static bool has_our_root(pid_t tid)
+{
+	char path[64];
+	struct statx theirs, ours;
+	const unsigned mask = STATX_INO | STATX_MNT_ID;
+	snprintf(path, sizeof path, "/proc/%d/root", tid);
+	return !statx(AT_FDCWD, path, 0, mask, &theirs) && !statx(AT_FDCWD, "/", 0, mask, &ours) &&
+	       theirs.stx_ino == ours.stx_ino && theirs.stx_mnt_id == ours.stx_mnt_id;
+}
+
 /* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
 static int take_bind(struct job *j, const struct broker_request *rq)
 {
@@ -381,6 +390,7 @@ static int take_bind(struct job *j, const struct broker_request *rq)
 		return -errno;
 	if (j->at[0].parent < 0)
 		return -EACCES;
+	as_given = as_given && has_our_root(view.tid);
 	snprintf(path, sizeof path, "/proc/%d/cwd", view.tid);
 	j->cwd = as_given ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : copy_fd(j->at[0].parent);
 	if (j->cwd < 0)
@@ -431,7 +441,6 @@ static int job_new(const struct broker_request *rq, struct job **ret)
 			  .length = c->length,
 			  .socket = -1,
 			  .cwd = -1,
-			  .root = -1,
 			  .done = {.fd = -1}};
 	for (int i = 0; i < CALL_PATHS; i++)
 		j->at[i].object = j->at[i].parent = -1;
