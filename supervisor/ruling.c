@@ -8,6 +8,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <string.h>
 #include <strings.h>
@@ -349,6 +350,16 @@ static bool is_its_own_again(const struct waiter *w)
 	       proc_holds_open(w->who.tid, at->st.st_dev, at->st.st_ino, c->open_flags);
 }
 
+/* Why can no rule and no answer name it? */
+static const char *why_nameless(const struct path_at *at)
+{
+	if (at->told && strlen(at->told) >= PATH_MAX)
+		return "its path is longer than any rule can say";
+	if (at->exists && !at->st.st_nlink)
+		return "it was deleted: no path leads to it any more";
+	return "it has no path in the supervisor's view";
+}
+
 bool ruling_is_unnamed(const struct call *c, unsigned i)
 {
 	const struct path_at *at = &c->path[i].at;
@@ -363,8 +374,10 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 		if (!need->access || !need->at || ruling_is_unnamed(w->call, i))
 			continue;
 		if (need->at->unreachable || !need->at->real) {
+			if (is_its_own_again(w))
+				return out;
 			out.effect = EFFECT_FORBID;
-			out.note = "it has no path in the supervisor's view";
+			out.note = why_nameless(need->at);
 			return out;
 		}
 		struct decision d =
