@@ -256,7 +256,7 @@ void access_needed(const struct call *c, struct need ret[CALL_PATHS])
 		const struct call_path *p = &c->path[i];
 		ret[i] = (struct need){0};
 		if (!is_usable(p)) {
-			if (p->given)
+			if (p->need != CALL_NEED_NONE)
 				ret[i].access = unresolved_access(c, p);
 			continue;
 		}

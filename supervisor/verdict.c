@@ -162,16 +162,22 @@ static int refused_in_chain(const struct verdict_input *in, struct path_at *ret,
 
 /* ---- together ---- */
 
+/*
+ * Devices are compared between directories: on overlayfs a file can have another one than the
+ * directory it is in (Documentation/filesystems/overlayfs.rst, "Inode properties").
+ */
 static bool crosses_mounts(const struct call *c)
 {
-	struct statx a, b;
-	int from = c->path[0].need == CALL_NEED_LINK_FROM ? c->path[0].at.object
-							  : c->path[0].at.parent;
+	struct statx thing, a, b;
+	const struct path_at *from = &c->path[0].at;
 	int to = c->path[1].at.parent;
-	if (from < 0 || to < 0 || statx(from, "", AT_EMPTY_PATH, STATX_MNT_ID, &a) ||
+	int dir = from->parent >= 0 ? from->parent : from->object;
+	int moved = c->path[0].need == CALL_NEED_LINK_FROM ? from->object : dir;
+	if (moved < 0 || to < 0 || statx(moved, "", AT_EMPTY_PATH, STATX_MNT_ID, &thing) ||
+	    statx(dir, "", AT_EMPTY_PATH, STATX_MNT_ID, &a) ||
 	    statx(to, "", AT_EMPTY_PATH, STATX_MNT_ID, &b))
 		return false;
-	return a.stx_mnt_id != b.stx_mnt_id || a.stx_dev_major != b.stx_dev_major ||
+	return thing.stx_mnt_id != b.stx_mnt_id || a.stx_dev_major != b.stx_dev_major ||
 	       a.stx_dev_minor != b.stx_dev_minor;
 }
 
@@ -220,6 +226,32 @@ static const char *other_note(const struct call *c)
 	return "another kernel policy refused it; no path grant can help";
 }
 
+/* A path that was not to be read: then nothing is known of what it named. NULL: all were. */
+static const char *why_unread(const struct call *c)
+{
+	for (unsigned i = 0; i < CALL_PATHS; i++) {
+		const struct call_path *p = &c->path[i];
+		if (p->need == CALL_NEED_NONE || p->given)
+			continue;
+		return p->error == -EPERM
+			       ? "the program lets nobody read its memory (it is not dumpable)"
+			       : "the text of the path was gone before it could be read";
+	}
+	return NULL;
+}
+
+/*
+ * What procfs shows of one process: a rule for it ends with the process, and the supervisor can't
+ * open it in its place. Only a rule from further up, there from the start, can allow it.
+ */
+static bool is_of_one_process(const struct path_at *at)
+{
+	struct statfs fs;
+	int fd = at->object >= 0 ? at->object : at->parent, pid;
+	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC && at->real &&
+	       sscanf(at->real, "/proc/%d/", &pid) == 1;
+}
+
 /* Calls that Landlock has no right for. True: judged. */
 static bool judge_without_rights(const struct call *c, struct verdict_result *r)
 {
@@ -250,6 +282,11 @@ static void judge_rights(const struct verdict_input *in, struct verdict_result *
 		r->verdict = VERDICT_SANDBOX;
 	else if (in->call->result == -EXDEV)
 		r->verdict = VERDICT_CROSS_DEVICE; /* within one mount: overlayfs, btrfs */
+	if (r->verdict == VERDICT_SANDBOX && is_of_one_process(&in->call->path[0].at)) {
+		r->verdict = VERDICT_OTHER;
+		r->note = "an entry of one process on /proc: only a rule for /proc itself, from "
+			  "the start, can allow it";
+	}
 	if (r->verdict == VERDICT_OTHER && !r->note)
 		r->note = other_note(in->call);
 }
@@ -262,6 +299,9 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	path_init(&r->refused);
 	access_needed(c, r->need);
 	if (judge_without_rights(c, r))
+		return 0;
+	r->note = why_unread(c);
+	if (r->note)
 		return 0;
 	if (c->result == -EXDEV && crosses_mounts(c)) {
 		r->verdict = VERDICT_CROSS_DEVICE;
