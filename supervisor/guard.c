@@ -610,12 +610,30 @@ static int check_widening(const struct guard *g, const struct path_at *from,
 	return 0;
 }
 
+/*
+ * The directory that a thing is in, owned. One that was given by descriptor (linkat with
+ * AT_EMPTY_PATH, /proc/self/fd/N) is in the one that its own path names, if it still is.
+ */
+static int open_place(const struct path_at *at)
+{
+	struct stat st;
+
+	if (at->parent >= 0)
+		return fcntl(at->parent, F_DUPFD_CLOEXEC, 3);
+	int dir AUTOCLOSE = open_parent(at->real);
+	if (dir < 0 || fstatat(dir, strrchr(at->real, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_dev != at->st.st_dev || st.st_ino != at->st.st_ino)
+		return -ENOENT;
+	return TAKE_FD(dir);
+}
+
 static int check_one_way(const struct guard *g, const struct path_at *from,
 			 const struct path_at *to, struct policy_error *why)
 {
 	struct place a, b;
+	int dir AUTOCLOSE = open_place(from);
 
-	if (place_of(from->parent, &a) < 0 || place_of(to->parent, &b) < 0)
+	if (dir < 0 || place_of(dir, &a) < 0 || place_of(to->parent, &b) < 0)
 		return refuse(why, -EACCES, from->real, "could not be looked at", NULL);
 	bool across = a.dev != b.dev || a.ino != b.ino;
 	int r = check_source(g, from, why);
@@ -630,8 +648,8 @@ int guard_may_move(const struct guard *g, const struct path_at *from, const stru
 		   bool exchange, bool link, struct policy_error *ret_why)
 {
 	bool there = to->parent >= 0 && to->real && !to->unreachable;
-	bool placed =
-		there && from->exists && from->parent >= 0 && from->real && !from->unreachable;
+	bool placed = there && from->exists && (from->parent >= 0 || link) && from->real &&
+		      !from->unreachable;
 
 	/* A file without a name (O_TMPFILE) is carried from nowhere. */
 	if (there && link && from->exists && from->st.st_nlink == 0)
