@@ -29,6 +29,7 @@ struct tracer {
 	struct call noticed;	/* what the last TRACER_NOTICED lent */
 	pid_t terminal_session; /* of a spawned command with a terminal of its own; 0: none */
 	struct tracer_counts counts;
+	struct unwind *unwind; /* NULL until a stack is asked for */
 };
 
 /*

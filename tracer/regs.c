@@ -187,6 +187,24 @@ bool regs_clobbers(enum sys_arch arch, unsigned i)
 	return false;
 }
 
+#define CODE_32_BIT 0x23 /* __USER32_CS, arch/x86/include/asm/segment.h */
+
+/* System V ABI, AMD64 supplement, figure 3.36. */
+int regs_get_dwarf(pid_t tid, struct regs_dwarf *ret)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	*ret = (struct regs_dwarf){.ip = r.rip, .sp = r.rsp, .narrow = r.cs == CODE_32_BIT};
+	const uint64_t word[] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
+				 r.r9,	r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
+	ret->len = sizeof(word) / sizeof(word[0]);
+	memcpy(ret->word, word, sizeof(word));
+	return 0;
+}
+
 #elif defined(__aarch64__)
 
 #define INSN_SIZE 4
@@ -290,6 +308,21 @@ bool regs_clobbers(enum sys_arch arch, unsigned i)
 {
 	(void)arch;
 	return i == 0;
+}
+
+/* DWARF for the Arm 64-bit Architecture: x0-x30, sp, pc. */
+int regs_get_dwarf(pid_t tid, struct regs_dwarf *ret)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	*ret = (struct regs_dwarf){.ip = r.pc, .sp = r.sp, .len = 33};
+	memcpy(ret->word, r.regs, sizeof(r.regs));
+	ret->word[31] = r.sp;
+	ret->word[32] = r.pc;
+	return 0;
 }
 
 #else

@@ -61,6 +61,21 @@ int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_c
 /* Does argument i lose its value to the result? (aarch64's x0 does.) */
 bool regs_clobbers(enum sys_arch arch, unsigned i);
 
+/*
+ * A thread's registers under the numbers that DWARF gives them, as unwinding wants them. `narrow`:
+ * it runs 32-bit code, and only ip and sp are filled.
+ */
+#define REGS_DWARF_MAX 33
+
+struct regs_dwarf {
+	uint64_t word[REGS_DWARF_MAX];
+	unsigned len;
+	uint64_t ip, sp;
+	bool narrow;
+};
+
+int regs_get_dwarf(pid_t tid, struct regs_dwarf *ret);
+
 /* The mask of blocked signals, as a plain 64-bit set. */
 int regs_get_sigmask(pid_t tid, uint64_t *ret);
 int regs_set_sigmask(pid_t tid, uint64_t mask);

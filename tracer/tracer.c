@@ -129,6 +129,7 @@ void tracer_free(struct tracer *tr)
 	call_release(&tr->noticed);
 	tracee_free_all(&tr->table);
 	reap_free(&tr->queue);
+	unwind_free(tr->unwind);
 	door_free(tr->door);
 	free(tr);
 }
@@ -230,6 +231,16 @@ int tracer_exec_fd(struct tracer *tr, struct tracee_name who, int fd)
 	return t ? execfd_begin(tr, t, TAKE_FD(given)) : -ESRCH;
 }
 
+int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct unwind_stack **ret)
+{
+	struct tracee *t = held(tr, who);
+
+	if (!t)
+		return -ESRCH;
+	int r = tr->unwind ? 0 : unwind_new(&tr->unwind);
+	return r < 0 ? r : unwind_thread(tr->unwind, t->tid, max, ret);
+}
+
 /* ---- all of them ---- */
 
 struct list {
@@ -271,5 +282,8 @@ void tracer_kill_all(struct tracer *tr)
 
 struct tracer_counts tracer_counts(const struct tracer *tr)
 {
-	return tr->counts;
+	struct tracer_counts counts = tr->counts;
+
+	counts.unwound = unwind_counts(tr->unwind).stacks;
+	return counts;
 }

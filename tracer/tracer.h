@@ -14,6 +14,7 @@
 #pragma once
 
 #include "tracer/call.h"
+#include "tracer/unwind.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -123,6 +124,7 @@ struct tracer_counts {
 	uint64_t calls;	  /* watched calls seen */
 	uint64_t refused; /* TRACER_REFUSED events */
 	uint64_t handed;  /* descriptors handed over */
+	uint64_t unwound; /* stacks that were asked for */
 };
 
 int tracer_new(const struct tracer_options *options, struct tracer **ret);
@@ -165,6 +167,12 @@ int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloe
 int tracer_exec_fd(struct tracer *t, struct tracee_name who, int fd);
 /* Run the held call once more, natively (after something made it possible). */
 int tracer_again(struct tracer *t, struct tracee_name who);
+
+/*
+ * Who made the held call: at most `max` frames. Blocks for some milliseconds (tracer/unwind.h). 0
+ * and *ret (the caller's; unwind_unref()), -ESRCH, -EBUSY, -ENOMEM, -EAGAIN.
+ */
+int tracer_stack(struct tracer *t, struct tracee_name who, size_t max, struct unwind_stack **ret);
 
 /* Is the name still that of a living, held thread? */
 bool tracer_is_held(const struct tracer *t, struct tracee_name who);

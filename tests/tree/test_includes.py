@@ -18,6 +18,7 @@ ALLOWED = {
 SINGLE = {
     "curl/curl.h": "agent/http.c",
     "cjson/cJSON.h": "tracer/json.c",
+    "libunwind.h": "tracer/unwinder.c",
 }
 LEAVES = ("tracer", "landlock")
 # What a leaf never does: print, log, end the program, read the environment. util.h's BUG() is the exception.
