@@ -9,13 +9,16 @@ struct entry {
 	struct ask *ask;
 	struct question *q;
 	uint64_t timer;
-	unsigned told; /* bit i: front[i] heard of it */
+	unsigned told;		    /* bit i: front[i] heard of it */
+	bool looked;		    /* for the stack */
+	struct unwind_stack *stack; /* a reference, or NULL */
 };
 
 struct ask {
 	struct loop *loop;
 	int64_t timeout_ms;
 	ask_answered_fn *fn;
+	ask_stack_fn *stack_fn;
 	void *arg;
 	uint64_t next_id;
 	struct ask_front front[ASK_FRONTS_MAX]; /* self NULL: free */
@@ -125,6 +128,7 @@ static struct entry *take(struct ask *a, size_t i)
 static void entry_free(struct entry *e)
 {
 	question_free(e->q);
+	unwind_unref(e->stack);
 	free(e);
 }
 
@@ -226,6 +230,23 @@ int ask_answer(struct ask *a, uint64_t id, const struct answer *answer)
 	a->fn(a->arg, e->q, &final);
 	entry_free(e);
 	return 0;
+}
+
+void ask_set_stack(struct ask *a, ask_stack_fn *fn)
+{
+	a->stack_fn = fn;
+}
+
+const struct unwind_stack *ask_stack(struct ask *a, uint64_t id)
+{
+	size_t i = index_of(a, id);
+	if (i == SIZE_MAX)
+		return NULL;
+	struct entry *e = a->entry[i];
+	if (!e->looked && a->stack_fn && !e->q->is_rerun && a->stack_fn(a->arg, e->q, &e->stack))
+		e->stack = NULL; /* its thread died, or no helper could be made: nothing is known */
+	e->looked = true;
+	return e->stack;
 }
 
 void ask_cancel(struct ask *a, uint64_t id, const char *reason)

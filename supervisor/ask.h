@@ -11,6 +11,7 @@
 #include "supervisor/denial.h"
 #include "supervisor/loop.h"
 #include "supervisor/plan.h"
+#include "tracer/unwind.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -56,6 +57,9 @@ struct ask;
  */
 typedef void ask_answered_fn(void *arg, const struct question *q, const struct answer *a);
 
+/* Looks up who made a question's call: *ret is a reference for the queue. 0 or -errno. */
+typedef int ask_stack_fn(void *arg, const struct question *q, struct unwind_stack **ret);
+
 /* What a front implements; all optional. Called on the loop's thread. */
 struct ask_front {
 	void *self;
@@ -74,6 +78,13 @@ struct ask_front {
 int ask_new(struct loop *l, int64_t timeout_ms, ask_answered_fn *fn, void *arg, struct ask **ret);
 /* Pending questions end as "no" by BY_NONE (the callback is called). */
 void ask_free(struct ask *a);
+/* With the arg of ask_new(). Without one no stack is known. */
+void ask_set_stack(struct ask *a, ask_stack_fn *fn);
+/*
+ * Who made the question's call: looked up when a front first wants it (some milliseconds), then
+ * kept with the question. NULL: not known. A loan as long as the question stands.
+ */
+const struct unwind_stack *ask_stack(struct ask *a, uint64_t id);
 /* Told of questions from here on. Copied; -ENOSPC beyond ASK_FRONTS_MAX. */
 int ask_add_front(struct ask *a, const struct ask_front *front);
 /* By its self; one that is not there is fine. Its open questions stay, for the other fronts. */

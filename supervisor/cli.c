@@ -282,6 +282,9 @@ static bool apply(struct cli_options *o, enum option_key key, const char *v)
 	case OPT_FAIL_ON_DENIAL:
 		o->fail_on_denial = true;
 		return true;
+	case OPT_STACKS:
+		o->stacks = true;
+		return true;
 	case OPT_ALLOW_DEGRADED:
 		o->allow_degraded = true;
 		return true;
@@ -401,6 +404,7 @@ void cli_engine_command(const struct cli_options *o, struct engine_command *ret)
 				       .mode = o->mode,
 				       .ask = o->ask,
 				       .yes = o->yes,
+				       .stacks = o->stacks,
 				       .events = o->events,
 				       .answers = o->answers,
 				       .answer_timeout_ms = o->answer_timeout_ms,

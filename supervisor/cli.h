@@ -35,6 +35,7 @@ struct cli_options {
 	bool tmp_shared;
 	bool scrub_secrets;
 	bool fail_on_denial;
+	bool stacks;
 	bool allow_degraded;
 	bool no_redact;
 	int64_t timeout_ms, kill_after_ms;

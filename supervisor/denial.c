@@ -1,6 +1,7 @@
 #include "supervisor/denial.h"
 
 #include "supervisor/redact.h"
+#include "supervisor/stack.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -64,6 +65,7 @@ int denial_copy(const struct denial *d, struct denial *ret)
 	struct denial c = *d;
 	c.path = c.given = c.path2 = c.rule = c.note = c.exe = c.argv0 = NULL;
 	c.argv = d->argv ? redact_argv(d->argv) : NULL;
+	c.stack = unwind_ref(d->stack);
 	if (!copy_string(d->path, &c.path) || !copy_string(d->given, &c.given) ||
 	    !copy_string(d->path2, &c.path2) || !copy_string(d->rule, &c.rule) ||
 	    !copy_string(d->note, &c.note) || !copy_string(d->exe, &c.exe) ||
@@ -85,6 +87,7 @@ void denial_release(struct denial *d)
 	free(d->exe);
 	free(d->argv0);
 	redact_free(d->argv);
+	unwind_unref(d->stack);
 	*d = (struct denial){0};
 }
 
@@ -191,6 +194,12 @@ struct denial *denial_add(struct denial_list *l, const struct denial *d)
 	return &l->item[l->len - 1];
 }
 
+const struct denial *denial_find(const struct denial_list *l, const struct denial *d)
+{
+	const struct denial_slot *slot = l->slots ? slot_of(l, d, hash_denial(d)) : NULL;
+	return slot && slot->at ? &l->item[slot->at - 1] : NULL;
+}
+
 void denial_list_release(struct denial_list *l)
 {
 	for (size_t i = 0; i < l->len; i++)
@@ -269,4 +278,10 @@ void denial_write(struct jsonw *w, const struct denial *d, bool no_redact)
 	jsonw_kpath(w, "exe", d->exe);
 	write_argv0(w, d, no_redact);
 	write_note(w, d);
+}
+
+void denial_write_stack(struct jsonw *w, const struct denial *d)
+{
+	if (d->stack)
+		stack_write(w, d->stack);
 }

@@ -6,6 +6,7 @@
 
 #include "supervisor/access.h"
 #include "tracer/json.h"
+#include "tracer/unwind.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +45,8 @@ struct denial {
 	char *exe;   /* owned */
 	char *argv0; /* owned */
 	char **argv; /* owned, redacted, or NULL: for questions asked later; not in the record */
-	bool is_dir; /* the object is a directory that exists */
+	struct unwind_stack *stack; /* a reference, or NULL: who made the call, where wanted */
+	bool is_dir;		    /* the object is a directory that exists */
 	bool exists;
 	bool nameless;	/* no path leads to it that a rule could say; `path` is only told */
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
@@ -80,6 +82,8 @@ struct denial_list {
  * limit. The pointer is a loan until the next denial_add().
  */
 struct denial *denial_add(struct denial_list *l, const struct denial *d);
+/* The entry that denial_add() would count up; NULL: none yet. A loan as there. */
+const struct denial *denial_find(const struct denial_list *l, const struct denial *d);
 /* A deep copy. 0, or -ENOMEM with nothing to release. */
 int denial_copy(const struct denial *d, struct denial *ret);
 void denial_release(struct denial *d);
@@ -90,5 +94,7 @@ void denial_list_release(struct denial_list *l);
  * have in common.
  */
 void denial_write(struct jsonw *w, const struct denial *d, bool no_redact);
+/* "stack": [...], where it was looked up; the report's and the events' alone. */
+void denial_write_stack(struct jsonw *w, const struct denial *d);
 /* "access": ["read", ...] */
 void denial_write_access(struct jsonw *w, uint32_t access);

@@ -229,6 +229,8 @@ static int open_questions(struct run *r)
 		return 0;
 	int err = ask_new(r->loop, c->answer_timeout_ms, refusal_answered, r, &r->ask);
 	if (!err)
+		ask_set_stack(r->ask, caller_of_question);
+	if (!err)
 		err = ask_add_front(r->ask,
 				    &caller); /* the first: before the terminal is painted */
 	if (err)
@@ -483,6 +485,7 @@ static int supervise(struct run *r)
 	struct tracer_counts counts =
 		r->tracer ? tracer_counts(r->tracer) : (struct tracer_counts){0};
 	r->out->report.engine.stops += counts.stops;
+	r->out->report.engine.unwound += counts.unwound;
 	loop_remove(r->loop, r->door_watch);
 	close_prompt(r);
 	tracer_free(r->tracer);

@@ -86,6 +86,7 @@ struct engine_command {
 	int timeout_signal;    /* 0: SIGTERM */
 	bool leftovers_wait;
 	bool permissive; /* no wall */
+	bool stacks;	 /* each denial's first call is told with its stack */
 	bool color;
 	volatile sig_atomic_t
 		*cancel; /* set by the caller's signal handler: end the tree; may be NULL */

@@ -76,7 +76,7 @@ static void erase(struct prompt *p)
 	p->painted = 0;
 }
 
-static void fill_view(const struct prompt *p, struct prompt_view *ret)
+static void fill_view(struct prompt *p, const struct question *q, struct prompt_view *ret)
 {
 	size_t rows;
 	*ret = (struct prompt_view){
@@ -87,6 +87,7 @@ static void fill_view(const struct prompt *p, struct prompt_view *ret)
 		.help = p->help,
 		.group = p->group,
 		.waiting = ask_len(p->ask),
+		.stack = p->details ? ask_stack(p->ask, q->id) : NULL,
 	};
 	term_size(p->term, &ret->width, &rows);
 }
@@ -103,7 +104,7 @@ static void paint(struct prompt *p, const struct question *q)
 {
 	struct prompt_view view;
 	struct buf text = {0};
-	fill_view(p, &view);
+	fill_view(p, q, &view);
 	size_t n = 0;
 	for (const struct question *o = ask_first(p->ask); o; o = ask_next(p->ask, o)) {
 		if (o != q && n < PROMPT_OTHERS_SHOWN)
@@ -209,7 +210,7 @@ static void record(struct prompt *p, const struct question *q, const struct answ
 	if (!p->open)
 		return;
 	erase(p);
-	fill_view(p, &view);
+	fill_view(p, q, &view);
 	if (a)
 		prompt_paint_record(&text, q, a, &view);
 	else

@@ -1,6 +1,7 @@
 #include "supervisor/prompt_paint.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/stack.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
 
@@ -270,6 +271,30 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 	}
 }
 
+/* The innermost first, each called by the next. */
+static void paint_stack(struct buf *out, const struct prompt_view *v)
+{
+	const struct unwind_stack *s = v->stack;
+	if (!v->details || !s)
+		return;
+	size_t shown = s->len < STACK_FRAMES_SHOWN ? s->len : STACK_FRAMES_SHOWN;
+	for (size_t i = 0; i < shown; i++) {
+		struct buf raw = {0};
+		buf_add_str(&raw, i ? "← " : "");
+		stack_add_frame(&raw, &s->frame[i]);
+		add_field(out, i ? "" : "from", buf_str(&raw), v);
+		buf_free(&raw);
+	}
+	const char *end = stack_end_words(shown < s->len ? UNWIND_MORE : s->end);
+	if (!end)
+		return;
+	struct buf text = {0};
+	buf_addf(&text, "← %s", end);
+	add_label(out, "");
+	add_prose(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+	buf_free(&text);
+}
+
 static void add_scope_words(struct buf *raw, const struct question *q, const struct scope *s,
 			    const struct prompt_view *v)
 {
@@ -438,7 +463,7 @@ static void paint_help(struct buf *out, const struct prompt_view *v)
 		"N v        no, saved",
 		"1-9 ↑ ↓    how much s and a cover",
 		"A          the next answer goes to all that wait",
-		"d          show everything, nothing cut",
+		"d          show everything, nothing cut, and who made the call",
 		"Ctrl-C     no to all, and interrupt the command",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
@@ -455,6 +480,7 @@ void prompt_paint(struct buf *out, const struct question *q, const struct prompt
 		paint_text(out, q, v);
 	} else {
 		paint_what(out, q, v);
+		paint_stack(out, v);
 		paint_scopes(out, q, v);
 	}
 	paint_others(out, v);

@@ -33,9 +33,10 @@ enum prompt_action {
 struct prompt_view {
 	const char *home; /* shown as ~; NULL: none */
 	bool color;
-	size_t width;	/* columns; 0: 80 */
-	unsigned scope; /* the one chosen */
-	bool details;	/* nothing is cut */
+	size_t width;			  /* columns; 0: 80 */
+	unsigned scope;			  /* the one chosen */
+	bool details;			  /* nothing is cut */
+	const struct unwind_stack *stack; /* with details: who made the call; or NULL */
 	bool help;
 	bool group;	/* the answer goes to all that wait */
 	size_t waiting; /* questions, this one included; 0 counts as 1 */

@@ -1,6 +1,7 @@
 #include "supervisor/protocol.h"
 
 #include "supervisor/nbio.h"
+#include "supervisor/stack.h"
 #include "supervisor/timestamp.h"
 #include "tracer/util.h"
 
@@ -175,8 +176,8 @@ static void event_error(struct protocol *p, const char *message, uint64_t id)
 
 static void write_start(struct protocol *p, const struct protocol_options *o)
 {
-	static const char *const features[] = {"ids",	  "groups", "cancel",  "lifetimes",
-					       "presets", "rerun",  "path_b64"};
+	static const char *const features[] = {"ids",	  "groups", "cancel",	"lifetimes",
+					       "presets", "rerun",  "path_b64", "details"};
 	struct buf out = {0};
 	struct jsonw w;
 	begin_event(&w, &out, "start");
@@ -387,6 +388,11 @@ static bool are_ids(const struct json *id, const struct json *ids)
 	return true;
 }
 
+struct details {
+	int64_t id;
+	const struct unwind_stack *stack;
+};
+
 static void answer_one(struct protocol *p, const struct json *v, const struct answer *a)
 {
 	int64_t id = 0;
@@ -400,11 +406,38 @@ static void answer_one(struct protocol *p, const struct json *v, const struct an
 		event_error(p, "this scope or lifetime is not offered", (uint64_t)id);
 }
 
+static void fill_details(struct jsonw *w, const void *arg)
+{
+	const struct details *d = arg;
+	jsonw_kint(w, "id", d->id);
+	stack_write(w, d->stack);
+}
+
+/* A request for what costs something to find out; the question stays open. */
+static void tell_details(struct protocol *p, const struct json *v)
+{
+	struct details d = {0};
+	if (!json_get_int(v, "details", &d.id) || d.id <= 0) {
+		event_error(p, "\"details\" must be a question's id", 0);
+		return;
+	}
+	if (!ask_find(p->ask, (uint64_t)d.id)) {
+		event_error(p, "no such question is open", (uint64_t)d.id);
+		return;
+	}
+	d.stack = ask_stack(p->ask, (uint64_t)d.id);
+	protocol_event(p, "details", fill_details, &d);
+}
+
 static void handle_object(struct protocol *p, const struct json *v)
 {
 	const struct json *id = json_get(v, "id"), *ids = json_get(v, "ids");
 	struct answer a = {0};
 	const char *fault = NULL;
+	if (json_get(v, "details") && !json_get(v, "answer")) {
+		tell_details(p, v);
+		return;
+	}
 	if (!json_is_object(v))
 		fault = "an answer must be an object";
 	else if (!id == !ids || (ids && (!json_is_array(ids) || !json_len(ids))))

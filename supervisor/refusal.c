@@ -37,6 +37,7 @@ static char *rule_place(const struct rule *rule)
 static void denied_event(struct jsonw *w, const void *arg)
 {
 	denial_write(w, arg, false);
+	denial_write_stack(w, arg);
 }
 
 void refusal_record(struct run *r, const struct denial *d)
@@ -125,6 +126,7 @@ static void record(struct run *r, const struct waiter *w, const struct ruling *r
 	d.allowed = allowed;
 	d.by = by;
 	d.lifetime = lifetime;
+	caller_add(r, w, &d);
 	refusal_record(r, &d);
 	denial_release(&d);
 }
@@ -389,6 +391,7 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	/* A front whose peer is gone answers at once, before the waiter stands behind it. */
 	uint64_t id = 0;
 	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {
+		caller_add(r, w, d);
 		record_denial(r, d, BY_NONE);
 		refuse(r, w);
 		return;
@@ -406,6 +409,7 @@ static void refuse_unasked(struct run *r, struct waiter *w, const struct ruling 
 {
 	struct denial d;
 	describe(r, w, ruling, &d);
+	caller_add(r, w, &d);
 	if (r->mode == ENGINE_RETRY)
 		denial_add(&r->unasked, &d);
 	else

@@ -99,6 +99,7 @@ static void write_engine(struct jsonw *w, const struct report *r)
 	jsonw_kbool(w, "fast", r->engine.fast);
 	jsonw_kint(w, "stops", (int64_t)r->engine.stops);
 	jsonw_kint(w, "brokered", (int64_t)r->engine.brokered);
+	jsonw_kint(w, "unwound", (int64_t)r->engine.unwound);
 	write_list(w, "degraded", r->engine.degraded);
 	write_notes(w, r);
 	jsonw_end_object(w);
@@ -126,6 +127,7 @@ static void write_denials(struct jsonw *w, const struct report *r)
 	for (size_t i = 0; i < r->denials.len; i++) {
 		jsonw_begin_object(w);
 		denial_write(w, &r->denials.item[i], r->no_redact);
+		denial_write_stack(w, &r->denials.item[i]);
 		jsonw_end_object(w);
 	}
 	jsonw_end_array(w);

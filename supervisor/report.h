@@ -49,7 +49,8 @@ struct report {
 		const char *mode; /* hold, retry, report */
 		bool fast;
 		uint64_t stops, brokered;
-		char **degraded; /* owned lists, NULL-terminated, may be NULL */
+		uint64_t unwound; /* stacks that somebody wanted to see */
+		char **degraded;  /* owned lists, NULL-terminated, may be NULL */
 		char **notes;
 	} engine;
 	struct report_source *sources;

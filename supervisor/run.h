@@ -135,6 +135,13 @@ void refusal_release(struct run *r);
 /* A denial into the report, the audit and the events; also one that was answered at the end. */
 void refusal_record(struct run *r, const struct denial *d);
 
+/* caller.c */
+
+/* An ask_stack_fn. */
+int caller_of_question(void *run, const struct question *q, struct unwind_stack **ret);
+/* --stacks: the stack of the held thread, if this denial is the first of its kind. */
+void caller_add(struct run *r, const struct waiter *w, struct denial *d);
+
 /* ruling.c */
 
 /* How the policy sees a call: the hardest effect of its needs. */

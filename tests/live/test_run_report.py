@@ -18,7 +18,7 @@ FIELDS = {
     "wall_ms": int, "held_ms": int, "engine": dict, "policy": list, "denials": list, "grants": list,
     "leftovers": list, "suggested": list,
 }
-ENGINE = {"landlock_abi": int, "mode": str, "fast": bool, "stops": int, "brokered": int, "degraded": list,
+ENGINE = {"landlock_abi": int, "mode": str, "fast": bool, "stops": int, "brokered": int, "unwound": int, "degraded": list,
           "notes": list}
 DENIAL = {"path": str, "access": list, "call": str, "errno": str, "verdict": str, "answer": str, "by": str,
           "lifetime": str, "rule": (str, type(None)), "count": int, "t_ms": int, "run": int, "pid": int,

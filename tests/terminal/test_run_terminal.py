@@ -140,6 +140,22 @@ class Questions(unittest.TestCase):
             t.wait_for("outside words")
             self.assertIn("x\ny\ndone", t.run("clear; cat log"))
 
+    def test_details_show_who_made_the_call(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            t.line("clear; warder run -- cat ../outside/notes")
+            t.wait_for("[y] once")
+            self.assertNotIn("libc.so.6", t.screen())
+            time.sleep(READING_TIME)
+            t.keys("d")
+            shown = t.wait_for("libc.so.6")
+            self.assertRegex(shown, r"(?m)^  from     open\w*\+0x[0-9a-f]+ \(libc\.so\.6\+0x[0-9a-f]+\)$")
+            self.assertRegex(shown, r"(?m)^           ← .*\(/usr/bin/cat\+0x[0-9a-f]+\)$")
+            t.keys("d")
+            t.wait_for("libc.so.6", absent=True)
+            t.keys("y")
+            t.wait_for("outside words")
+
     def test_enter_escape_and_c_c_mean_no(self):
         for key, status in (("Enter", 1), ("Escape", 1), ("n", 1), ("C-c", 130)):
             with self.subTest(key=key), Terminal() as t:

@@ -12,7 +12,8 @@ struct stage {
 	struct ask *ask;
 	char log[512]; /* what happened, in order */
 	bool answers_at_once;
-	uint64_t cover; /* cancelled from inside the answer's callback */
+	unsigned looked; /* for a stack */
+	uint64_t cover;	 /* cancelled from inside the answer's callback */
 };
 
 static void note(struct stage *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -84,6 +85,36 @@ static uint64_t push(struct stage *s, const char *path)
 	uint64_t id = 0;
 	cr_assert_eq(ask_push(s->ask, question(path), &id), 0);
 	return id;
+}
+
+static int look(void *arg, const struct question *q, struct unwind_stack **ret)
+{
+	struct stage *s = arg;
+	s->looked++;
+	if (q->id == 2)
+		return -ESRCH;
+	*ret = calloc(1, sizeof(**ret));
+	(*ret)->refs = 1;
+	return 0;
+}
+
+Test(ask, a_stack_is_looked_up_when_it_is_wanted_and_once)
+{
+	struct stage s = {0};
+	setup(&s, 0, true);
+	push(&s, "/a");
+	push(&s, "/b");
+	cr_assert_null(ask_stack(s.ask, 1), "nobody knows how");
+	ask_set_stack(s.ask, look);
+	push(&s, "/c");
+	cr_assert_eq(s.looked, 0);
+	const struct unwind_stack *stack = ask_stack(s.ask, 3);
+	cr_assert(stack && ask_stack(s.ask, 3) == stack);
+	cr_assert_eq(s.looked, 1);
+	cr_assert(!ask_stack(s.ask, 2) && !ask_stack(s.ask, 2));
+	cr_assert_eq(s.looked, 2);
+	cr_assert_null(ask_stack(s.ask, 9));
+	teardown(&s);
 }
 
 Test(ask, answers_in_any_order)

@@ -180,8 +180,11 @@ Test(prompt, hostile_names_are_shown_escaped)
 		q.argv = argv_hostile;
 		for (size_t k = 0; k < q.scopes.len; k++)
 			q.scopes.item[k].path = name;
+		const struct unwind_stack stack = {
+			.len = 2, .end = UNWIND_LOST, .frame = {{1, name, 1, name, 1, true}}};
 		const struct prompt_view v = {.width = width,
 					      .details = i % 2,
+					      .stack = &stack,
 					      .help = true,
 					      .waiting = 3,
 					      .others = {&q, &q}};
@@ -230,6 +233,43 @@ Test(prompt, a_long_path_keeps_its_end)
 			buf_add_char(&joined, *c);
 	cr_assert(!strncmp(buf_str(&joined), path, strlen(path)));
 	buf_free(&joined);
+}
+
+Test(prompt, details_tell_who_made_the_call)
+{
+	const struct question q = reading();
+	struct unwind_stack stack = {.len = UNWIND_FRAMES_MAX, .end = UNWIND_MORE};
+	for (size_t i = 0; i < UNWIND_FRAMES_MAX; i++)
+		stack.frame[i] = (struct unwind_frame){.ip = 0x7000 + i,
+						       .function = i ? NULL : "fopen",
+						       .function_offset = 0x1a,
+						       .object = "/usr/lib/libc.so.6",
+						       .object_offset = 0x7f3e2 + i};
+	stack.frame[1] = (struct unwind_frame){.function = "read_config",
+					       .function_offset = 0x4c,
+					       .object = "/usr/bin/x",
+					       .object_offset = 0x1234};
+	stack.frame[2] = (struct unwind_frame){.ip = 0xabc};
+	struct prompt_view v = {.width = 80, .stack = &stack};
+	AUTOFREE
+	char *closed = painted(&q, &v);
+	cr_assert(!strstr(closed, "fopen"), "%s", closed);
+	v.details = true;
+	AUTOFREE
+	char *open = painted(&q, &v);
+	cr_assert(strstr(open, "\n  from     fopen+0x1a (libc.so.6+0x7f3e2)\n"
+			       "           \xe2\x86\x90 read_config+0x4c (/usr/bin/x+0x1234)\n"
+			       "           \xe2\x86\x90 0xabc (code of no file)\n"),
+		  "%s", open);
+	/* No more than fit beside the rest, and that there are more. */
+	cr_assert(strstr(open, "(libc.so.6+0x7f3ed)\n           \xe2\x86\x90 and further\n"), "%s",
+		  open);
+	cr_assert(!strstr(open, "+0x7f3ee"), "%s", open);
+	stack.len = 1;
+	stack.end = UNWIND_COMPLETE;
+	AUTOFREE
+	char *one = painted(&q, &v);
+	cr_assert(!strstr(one, "\xe2\x86\x90"), "%s", one);
 }
 
 Test(prompt, colour_only_where_asked_for)

@@ -165,6 +165,63 @@ Test(protocol, start_and_ask)
 	teardown(&s);
 }
 
+static int one_frame(void *arg, const struct question *q, struct unwind_stack **ret)
+{
+	(void)arg;
+	if (q->id != 1)
+		return -ESRCH;
+	*ret = calloc(1, sizeof(**ret));
+	(*ret)->refs = 1;
+	(*ret)->len = 1;
+	(*ret)->frame[0] = (struct unwind_frame){.function = "f\x1b",
+						 .function_offset = 3,
+						 .object = "/lib/\xff",
+						 .object_offset = 4660};
+	return 0;
+}
+
+static void expect_details(struct stage *s, int64_t id, size_t len, const char *end)
+{
+	int64_t n = 0;
+	struct json *e = next(s);
+	cr_assert(e && !strcmp(json_get_str(e, "event"), "details"));
+	cr_assert(json_get_int(e, "id", &n) && n == id);
+	cr_assert_eq(json_len(json_get(e, "stack")), len);
+	cr_assert_str_eq(json_get_str(e, "stack_end"), end);
+	if (len) {
+		const struct json *frame = json_at(json_get(e, "stack"), 0);
+		cr_assert_str_eq(json_get_str(frame, "function"), "f\x1b");
+		cr_assert(json_get_int(frame, "offset", &n) && n == 3);
+		cr_assert(json_get_int(frame, "object_offset", &n) && n == 4660);
+		cr_assert_str_eq(json_get_str(frame, "object_b64"), "L2xpYi//");
+	}
+	json_free(e);
+}
+
+Test(protocol, details_on_request)
+{
+	static const char *const wrong[] = {"{\"details\":0}\n", "{\"details\":\"1\"}\n",
+					    "{\"details\":7}\n", "{\"details\":[1]}\n"};
+	struct stage s = {0};
+	setup(&s);
+	ask_set_stack(s.ask, one_frame);
+	push(&s, "/a");
+	push(&s, "/b");
+	expect(&s, "start", NULL, NULL);
+	expect(&s, "ask", NULL, NULL);
+	expect(&s, "ask", NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		say(&s, wrong[i]);
+		expect(&s, "error", NULL, NULL);
+	}
+	say(&s, "{\"details\":1}\n{\"details\":2}\n");
+	expect_details(&s, 1, 1, "complete");
+	expect_details(&s, 2, 0, "gone");
+	expect_nothing(&s);
+	cr_assert_eq(ask_len(s.ask), 2, "it answers nothing");
+	teardown(&s);
+}
+
 static const struct {
 	const char *line;
 	const char *got; /* answers given */
