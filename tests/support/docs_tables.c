@@ -14,15 +14,41 @@
 struct group {
 	enum sys_group group;
 	const char *title;
+	const char *happens;
 };
 
 static const struct group groups[] = {
-	{SYS_GROUP_WALL, "Landlock can refuse these: watched always"},
-	{SYS_GROUP_META, "Attributes: no Landlock right"},
-	{SYS_GROUP_CONNECT, "Unix sockets by path: no Landlock right before ABI 9"},
-	{SYS_GROUP_MOUNT, "Mounts: EPERM in every Landlock domain that handles files"},
-	{SYS_GROUP_GUARD, "Not about paths: the supervisor must see or refuse them"},
-	{SYS_GROUP_LOOK, "Never refused by Landlock"},
+	{SYS_GROUP_WALL, "Landlock can refuse these: watched always",
+	 "The kernel runs the call; one that it refused is held at its end, reported, asked about, "
+	 "and where it is granted done in place (a program can't be run in place: that takes "
+	 "another run)."},
+	{SYS_GROUP_META, "Attributes: no Landlock right", "They run unseen."},
+	{SYS_GROUP_CONNECT, "Unix sockets by path: no Landlock right before ABI 9",
+	 "They run unseen."},
+	{SYS_GROUP_MOUNT, "Mounts: EPERM in every Landlock domain that handles files",
+	 "The kernel refuses them, the report counts them; no grant can help."},
+	{SYS_GROUP_GUARD, "Not about paths: the supervisor must see or refuse them",
+	 "Answered as each row says, before the kernel runs them."},
+	{SYS_GROUP_LOOK, "Never refused by Landlock", "They run unseen."},
+};
+
+/* The accesses (docs/accesses.md) that a call needs on a path. */
+static const char *const needs[CALL_NEED_COUNT] = {
+	[CALL_NEED_OPEN] = "by its flags",
+	[CALL_NEED_EXEC] = "exec",
+	[CALL_NEED_TRUNCATE] = "write",
+	[CALL_NEED_MKDIR] = "create",
+	[CALL_NEED_MKNOD] = "create",
+	[CALL_NEED_SYMLINK] = "create",
+	[CALL_NEED_BIND] = "create",
+	[CALL_NEED_UNLINK] = "delete",
+	[CALL_NEED_RMDIR] = "delete",
+	[CALL_NEED_MOVE_FROM] = "delete, move",
+	[CALL_NEED_MOVE_TO] = "create, move; delete what is there",
+	[CALL_NEED_LINK_FROM] = "move",
+	[CALL_NEED_LINK_TO] = "create, move",
+	[CALL_NEED_META] = "meta",
+	[CALL_NEED_CONNECT] = "connect",
 };
 
 static void cell_nr(struct buf *b, int nr)
@@ -33,17 +59,27 @@ static void cell_nr(struct buf *b, int nr)
 		buf_addf(b, " %d |", nr);
 }
 
+static void cell_needs(struct buf *b, const struct sysent *e)
+{
+	const char *first = needs[e->need[0]], *second = needs[e->need[1]];
+	buf_addf(b, " %s%s%s |", first ? first : "–", second ? " / " : "", second ? second : "");
+}
+
 static void syscalls(struct buf *b)
 {
 	buf_add_str(
 		b,
 		"# System calls\n\nGenerated from `tracer/syscalls.def` by `./dev docs`. To add a "
-		"call, add a row there.\n");
+		"call: [adding-a-call.md](adding-a-call.md).\n\nThe numbers are the call's on each "
+		"architecture; *needs* are [accesses](accesses.md), of a second path after the "
+		"slash, `move` only between directories. Calls that no table names run unseen; "
+		"those of a foreign architecture, x32's too, are answered ENOSYS.\n");
 	for (size_t g = 0; g < ARRAY_LEN(groups); g++) {
 		buf_addf(b,
-			 "\n## %s\n\n| call | x86-64 | i386 | aarch64 | what it does |\n"
-			 "|---|---|---|---|---|\n",
-			 groups[g].title);
+			 "\n## %s\n\n%s\n\n"
+			 "| call | x86-64 | i386 | aarch64 | needs | what it does |\n"
+			 "|---|---|---|---|---|---|\n",
+			 groups[g].title, groups[g].happens);
 		for (size_t i = 0; i < SYS_ID_COUNT; i++) {
 			const struct sysent *e = &sysents[i];
 			if (e->group != groups[g].group)
@@ -51,6 +87,7 @@ static void syscalls(struct buf *b)
 			buf_addf(b, "| `%s` |", e->name);
 			for (int a = 0; a < SYS_ARCH_COUNT; a++)
 				cell_nr(b, e->nr[a]);
+			cell_needs(b, e);
 			buf_addf(b, " %s |\n", e->help);
 		}
 	}
@@ -88,10 +125,38 @@ static void rights(struct buf *b)
 #undef LLR
 }
 
+static void processes(struct buf *b)
+{
+	buf_add_str(b,
+		    "# Shapes of processes\n\nGenerated from `tests/shapes.def` by `./dev docs`; "
+		    "`tests/live/test_shapes.py` asserts every row, as root and as an ordinary "
+		    "user.\n\n"
+		    "*Seen*: a refused open is held and reported with its exact path, process and "
+		    "program. *Granted in place*: a granted one returns a working descriptor (no "
+		    "EINTR), "
+		    "and the process goes on as it was.\n");
+#define SHAPES(title)                                                                              \
+	buf_addf(b,                                                                                \
+		 "\n## %s\n\n| shape | seen | granted in place | remarks |\n|---|---|---|---|\n",  \
+		 title);
+#define YES "yes"
+#define NO  "no"
+#define SHAPE(name, how, program, title, seen, granted, remark)                                    \
+	buf_addf(b, "| %s | %s | %s | %s |\n", title, seen, granted, remark);
+#include "tests/shapes.def"
+#undef SHAPE
+#undef SHAPES
+#undef YES
+#undef NO
+}
+
 static const struct page {
 	const char *name;
 	void (*write)(struct buf *b);
-} pages[] = {{"syscalls.md", syscalls}, {"accesses.md", accesses}, {"rights.md", rights}};
+} pages[] = {{"syscalls.md", syscalls},
+	     {"accesses.md", accesses},
+	     {"rights.md", rights},
+	     {"processes.md", processes}};
 
 static int read_old(const char *file, struct buf *ret)
 {
