@@ -199,6 +199,13 @@ static void say_engine(const struct report *rep)
 		cli_complain("%s", *n);
 }
 
+/* What explains a program that failed though nothing was refused to it. */
+static void say_told_notes(const struct report *rep)
+{
+	for (size_t i = 0; i < rep->engine.notes_told; i++)
+		cli_complain("%s", rep->engine.notes[i]);
+}
+
 static void say_end(const struct cli_options *o, struct session *s,
 		    const struct engine_outcome *out)
 {
@@ -214,6 +221,8 @@ static void say_end(const struct cli_options *o, struct session *s,
 	say_leftovers(&out->report);
 	if (o->verbose && out->report.engine.mode)
 		say_engine(&out->report);
+	else
+		say_told_notes(&out->report);
 	report_summary(&out->report, session_store(s)->home, &lines);
 	fputs(buf_str(&lines), stderr);
 	buf_free(&lines);

@@ -4,7 +4,6 @@
 #include "supervisor/command.h"
 #include "supervisor/compile.h"
 #include "supervisor/environ.h"
-#include "supervisor/redact.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -247,32 +246,6 @@ static int open_questions(struct run *r)
 
 /* ---- events ---- */
 
-/* What the report says of calls that no path grant is about; %u is how often. */
-static const struct notice {
-	const char *call; /* NULL: every call of the mount family */
-	const char *text;
-} notices[RUN_NOTICES] = {
-	[RUN_NOTICE_IO_URING] = {"io_uring_setup", "io_uring refused %u×"},
-	[RUN_NOTICE_PTRACE] = {"ptrace",
-			       "ptrace was asked for %u×: a debugger or tracer does not work "
-			       "inside warder"},
-	[RUN_NOTICE_MOUNT] = {NULL,
-			      "mounting was refused %u×: Landlock forbids it, and no path grant "
-			      "can help"},
-	[RUN_NOTICE_LIMITS] = {"prlimit64", "another process's limits were asked to change %u×"},
-	[RUN_NOTICE_COPIED] = {"", "%u× a program ran from a sealed copy: its /proc/self/exe is "
-				   "not its file"},
-};
-
-static void note_guard_call(struct run *r, const struct call *c)
-{
-	for (size_t i = 0; i < RUN_NOTICES; i++) {
-		bool is = notices[i].call ? !strcmp(c->ent->name, notices[i].call)
-					  : c->ent->group == SYS_GROUP_MOUNT;
-		r->noticed[i] += is;
-	}
-}
-
 static void spawn_failed(struct run *r, const struct tracer_event *ev)
 {
 	if (ev->stage == TRACER_STAGE_EXEC) {
@@ -309,6 +282,7 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 		if (ev->pid == r->main)
 			r->out->ran = true;
 		ruling_once_forget(r, ev->pid);
+		notice_exec(r, ev->pid);
 		break;
 	case TRACER_EXITED:
 		ruling_once_forget(r, ev->pid);
@@ -322,7 +296,7 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 		lifecycle_stopped(r, ev);
 		break;
 	case TRACER_NOTICED:
-		note_guard_call(r, ev->call);
+		notice_call(r, ev->call);
 		break;
 	case TRACER_SPAWN_FAILED:
 		spawn_failed(r, ev);
@@ -576,36 +550,6 @@ static int set_up(struct run *r, struct command *found)
 	return err ? refuse_to_run(r, err, "%s", strerror(-err)) : 0;
 }
 
-static char **add_text(char **list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static char **add_text(char **list, const char *fmt, ...)
-{
-	size_t n = 0;
-	struct buf b = {0};
-	va_list ap;
-	while (list && list[n])
-		n++;
-	va_start(ap, fmt);
-	buf_vaddf(&b, fmt, ap);
-	va_end(ap);
-	char **longer = realloc(list, (n + 2) * sizeof *longer);
-	if (!longer) {
-		buf_free(&b);
-		return list;
-	}
-	longer[n] = buf_take(&b);
-	longer[n + 1] = NULL;
-	return longer;
-}
-
-/* A notice's text with its count in place of %u. */
-static char **add_note(char **list, const char *text, unsigned count)
-{
-	const char *at = strstr(text, "%u");
-	BUG(!at);
-	return add_text(list, "%.*s%u%s", (int)(at - text), text, count, at + 2);
-}
-
 static void fill_engine(struct run *r)
 {
 	struct report *rep = &r->out->report;
@@ -613,16 +557,7 @@ static void fill_engine(struct run *r)
 	rep->engine.mode = mode_name(r->mode);
 	rep->engine.fast = false;
 	rep->engine.brokered = r->brokered;
-	uint64_t missing = r->ruleset ? llruleset_unenforced(r->ruleset) : 0;
-	for (uint64_t bit = 1; bit && bit <= missing; bit <<= 1)
-		if (missing & bit)
-			rep->engine.degraded =
-				add_text(rep->engine.degraded, "%s is not enforced by this kernel",
-					 llright_name(bit));
-	for (size_t i = 0; i < RUN_NOTICES; i++)
-		if (r->noticed[i])
-			rep->engine.notes =
-				add_note(rep->engine.notes, notices[i].text, r->noticed[i]);
+	notice_report(r);
 }
 
 static int copy_sources(const struct session *s, struct report *rep)
@@ -694,6 +629,7 @@ static void tear_down(struct run *r)
 	llruleset_free(r->ruleset);
 	denial_list_release(&r->unasked);
 	changes_release(&r->changes);
+	notice_release(r);
 	environ_free(r->env);
 	if (r->limit_raised)
 		setrlimit(RLIMIT_NOFILE, &r->files_before);

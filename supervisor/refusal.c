@@ -625,6 +625,7 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 		return;
 	}
 	if (w->verdict.verdict != VERDICT_SANDBOX) {
+		r->noticed[RUN_NOTICE_HIDDEN] += w->verdict.hidden;
 		record(r, w, NULL, false, BY_NONE, LIFETIME_ONCE);
 		refuse(r, w);
 		return;

@@ -52,6 +52,7 @@ struct report {
 		uint64_t unwound; /* stacks that somebody wanted to see */
 		char **degraded;  /* owned lists, NULL-terminated, may be NULL */
 		char **notes;
+		size_t notes_told; /* the first ones: lines on stderr, too */
 	} engine;
 	struct report_source *sources;
 	size_t sources_len;

@@ -44,12 +44,14 @@ struct once {
 	char *path; /* owned */
 };
 
-/* Guard calls that the report speaks of. */
+/* What the report counts beside denials. */
 enum run_notice {
 	RUN_NOTICE_IO_URING,
 	RUN_NOTICE_PTRACE,
 	RUN_NOTICE_MOUNT,
 	RUN_NOTICE_LIMITS,
+	RUN_NOTICE_LISTENER,
+	RUN_NOTICE_HIDDEN,
 	RUN_NOTICE_COPIED,
 	RUN_NOTICES
 };
@@ -109,6 +111,8 @@ struct run {
 	bool rerun_useful; /* a grant was given that could not be done in place */
 	uint64_t brokered;
 	unsigned noticed[RUN_NOTICES];
+	char **unprivileged; /* owned: a note for each program (notice_exec) */
+	bool more_unprivileged;
 	off_t stdin_at; /* a regular file's offset at the start, -1 */
 };
 
@@ -172,6 +176,16 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 int answer_allow_process(struct run *r, const struct question *q, pid_t pid);
 /* An allowed scope, into the report. */
 void answer_add_grant(struct run *r, const struct scope *scope, const struct answer *a);
+
+/* notice.c */
+
+/* A guard call. */
+void notice_call(struct run *r, const struct call *c);
+/* The process has a new program: does no_new_privs take something from it? */
+void notice_exec(struct run *r, pid_t pid);
+/* At the end: into the report's notes and what is degraded. */
+void notice_report(struct run *r);
+void notice_release(struct run *r);
 
 /* lifecycle.c */
 int lifecycle_begin(struct run *r);

@@ -301,7 +301,8 @@ int verdict_of(const struct verdict_input *in, struct verdict_result *r)
 	if (judge_without_rights(c, r))
 		return 0;
 	r->note = why_unread(c);
-	if (r->note)
+	r->hidden = r->note != NULL;
+	if (r->hidden)
 		return 0;
 	if (c->result == -EXDEV && crosses_mounts(c)) {
 		r->verdict = VERDICT_CROSS_DEVICE;

@@ -6,8 +6,12 @@ the process lives on with its own status. The shapes are the rows of tests/shape
 
 import os
 import re
+import shutil
+import signal
+import struct
+import time
 
-from run_help import RunCase, allow, both_users, deny, fixture, main
+from run_help import NOBODY, RunCase, Talk, allow, both_users, deny, fixture, main, needs, wait_until
 
 OPENED, REFUSED, NO_SUCH = 40, 41, 77
 SOURCE = os.environ["SOURCE_DIR"]
@@ -95,6 +99,13 @@ class ShapeCase(RunCase):
 
 
 @both_users
+class Table(ShapeCase):
+    def test_every_row_is_read(self):
+        with open(os.path.join(SOURCE, "tests/shapes.def"), encoding="utf-8") as f:
+            self.assertEqual(len(re.findall("^SHAPE\\(", f.read(), re.MULTILINE)), len(SHAPES))
+
+
+@both_users
 class Shapes(ShapeCase):
     """One method a row; made below."""
 
@@ -102,6 +113,137 @@ class Shapes(ShapeCase):
         for name in ("pie", "thread", "leader_gone", "daemon", "clone_vm"):
             with self.subTest(name):
                 self.check_bind(name)
+
+    def state_of(self, pid):
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0]
+
+    def assertStopped(self, pid):
+        self.assertTrue(wait_until(lambda: self.state_of(pid) in "Tt"), self.state_of(pid))
+
+    def held(self):
+        talk = Talk(self, ["--", fixture("shape"), "plain", self.secret])
+        return talk, talk.ask()
+
+    def test_stopped_while_held(self):
+        for answer, status in (("allow", OPENED), ("deny", REFUSED)):
+            with self.subTest(answer):
+                talk, q = self.held()
+                os.kill(q["pid"], signal.SIGSTOP)
+                self.assertTrue(talk.is_quiet(0.1))
+                talk.answer(q, answer=answer, scope=0, lifetime="once")
+                self.assertStopped(q["pid"])
+                time.sleep(0.1)
+                self.assertStopped(q["pid"])
+                os.kill(q["pid"], signal.SIGCONT)
+                self.assertStatus(talk.finish(), status)
+
+    def test_continued_while_held(self):
+        for answer, status in (("allow", OPENED), ("deny", REFUSED)):
+            with self.subTest(answer):
+                talk, q = self.held()
+                os.kill(q["pid"], signal.SIGSTOP)
+                time.sleep(0.05)
+                os.kill(q["pid"], signal.SIGCONT)
+                talk.answer(q, answer=answer, scope=0, lifetime="once")
+                self.assertStatus(talk.finish(), status)
+
+    def test_killed_while_held(self):
+        talk, q = self.held()
+        os.kill(q["pid"], signal.SIGKILL)
+        done = talk.finish()
+        self.assertEqual([(q["id"], "exited")],
+                         [(e["id"], e["reason"]) for e in done.events if e["event"] == "cancel"], done)
+        self.assertStatus(done, -signal.SIGKILL)
+        denial, = done.denials()
+        self.assertEqual((self.secret, q["pid"], "deny", "none"),
+                         tuple(denial[k] for k in ("path", "pid", "answer", "by")))
+
+    def test_undumpable(self):
+        if self.uid == 0:
+            self.check_allowed("undumpable")
+            self.check_refused("undumpable")
+            return
+        done = self.hold(*self.command("undumpable"))
+        self.assertStatus(done, REFUSED)
+        self.assertNothingAsked(done)
+        denial, = done.denials()
+        self.assertEqual(("", "openat", "other", "deny", "none"),
+                         tuple(denial[k] for k in ("path", "call", "verdict", "answer", "by")))
+        self.assertEqual("the program lets nobody read its memory (it is not dumpable)", denial["note"])
+        self.assertIn("warder: a process whose memory can't be read was refused 1× something that can't be named", done.err)
+
+    def test_thread_runs(self):
+        program = self.write("outside/program", "#!/bin/sh\necho ran $$\nexit 40\n", 0o755)
+        for answer, status in ((deny, REFUSED), (allow("session"), OPENED)):
+            done = self.hold("--", fixture("shape"), "thread_runs", program, answer=answer)
+            self.assertStatus(done, status)
+            q, = done.asked
+            self.assertEqual((fixture("shape"), "execve", program, ["read", "exec"]),
+                             tuple(q[k] for k in ("exe", "call", "path", "access")))
+            pid = done.out.split()[1 if status == OPENED else 0]
+            self.assertEqual(int(pid), q["pid"], done)
+            self.assertEqual(1, done.report["runs"])
+
+    def test_traces(self):
+        done = self.hold("-x", os.path.dirname(fixture("shape")), "--", fixture("run_traced"), fixture("shape"), "plain", self.secret)
+        self.assertStatus(done, OPENED)
+        note, = [n for n in done.report["engine"]["notes"] if "ptrace" in n]
+        self.assertEqual([f"warder: {note}"], done.err.splitlines(), done)
+        self.assertIn("does not work inside warder", note)
+
+    @needs("strace")
+    def test_strace_says_why_itself(self):
+        done = self.run_report("--", "strace", "true")
+        self.assertNotEqual(0, done.status)
+        self.assertIn("ptrace", done.err)
+        self.assertIn("a debugger or tracer does not work inside warder", done.err)
+
+    def marked(self, name, mode=0o755, owner=0, caps=None):
+        """A copy of the shape that natively would run with more than its caller has."""
+        file = os.path.join(self.bin, name)
+        shutil.copy(fixture("shape"), file)
+        os.chown(file, owner, owner)
+        os.chmod(file, mode)
+        if caps:
+            os.setxattr(file, "security.capability", caps)
+        return file
+
+    def test_setuid(self):
+        if os.getuid() != 0:
+            self.skipTest("only root can make such files")
+        other = 0 if self.uid else NOBODY
+        raw = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)  # version 2, effective, NET_RAW
+        for name, what, more in (("by\x1bid", "is setuid", {"mode": 0o4755}),
+                                 ("gid", "is setgid", {"mode": 0o2755}),
+                                 ("caps", "has file capabilities", {"caps": raw})):
+            with self.subTest(what):
+                file = self.marked(name, owner=other, **more)
+                done = self.hold("-x", self.bin, "--", file, "plain", self.secret)
+                self.assertStatus(done, OPENED)
+                self.assertEqual(file, done.asked[0]["exe"])
+                shown = name.replace("\x1b", "\\e")
+                want = [f"{shown} {what}; it ran without that privilege"]
+                if what == "has file capabilities" and self.uid == 0:
+                    want = []  # root has them anyway
+                self.assertEqual(want, done.report["engine"]["notes"])
+                self.assertEqual([f"warder: {n}" for n in want], done.err.splitlines())
+                quiet = self.run_plain("-q", "-x", self.bin, "--", file, "plain", "/dev/null")
+                self.assertEqual("", quiet.err)
+
+    def test_an_own_setuid_program_loses_nothing(self):
+        file = os.path.join(self.bin, "own")
+        shutil.copy(fixture("shape"), file)
+        self.own(file)
+        os.chmod(file, 0o6755)
+        done = self.run_report("-x", self.bin, "--", file, "plain", "/dev/null")
+        self.assertEqual([], done.report["engine"]["notes"])
+        self.assertQuiet(done)
+
+    def test_a_listener_is_noted(self):
+        done = self.hold("--", fixture("shape"), "filter_notify", self.secret)
+        self.assertEqual(["a seccomp listener was asked for 1×: a process has one, and it is warder's"],
+                         done.report["engine"]["notes"])
 
     def test_bind_by_socketcall(self):
         self.check_bind("i386")
@@ -112,7 +254,7 @@ class Shapes(ShapeCase):
 
 def add_tests(cls):
     for name, (how, _, seen, granted) in SHAPES.items():
-        if how == "OWN":
+        if hasattr(cls, "test_" + name):
             continue
         if not seen:
             setattr(cls, f"test_{name}", lambda self, n=name: self.check_not_there(n))

@@ -20,8 +20,7 @@ struct group {
 static const struct group groups[] = {
 	{SYS_GROUP_WALL, "Landlock can refuse these: watched always",
 	 "The kernel runs the call; one that it refused is held at its end, reported, asked about, "
-	 "and where it is granted done in place (a program can't be run in place: that takes "
-	 "another run)."},
+	 "and where it is granted done in place."},
 	{SYS_GROUP_META, "Attributes: no Landlock right", "They run unseen."},
 	{SYS_GROUP_CONNECT, "Unix sockets by path: no Landlock right before ABI 9",
 	 "They run unseen."},

@@ -1,0 +1,204 @@
+/*
+ * What the report says of a run beside its denials: calls that no path grant is about, and programs
+ * that did not run with all they are made for.
+ */
+#include "supervisor/run.h"
+
+#include "landlock/llright.h"
+#include "supervisor/escape.h"
+#include "supervisor/proc.h"
+#include "tracer/util.h"
+
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+
+/* Programs that are named; of more it is only said that there were some. */
+#define UNPRIVILEGED_MAX 8
+/* Columns of a program's name in a note. */
+#define NAME_WIDTH 64
+
+static bool is_mount(const struct call *c)
+{
+	return c->ent->group == SYS_GROUP_MOUNT;
+}
+
+static bool wants_listener(const struct call *c)
+{
+	return !strcmp(c->ent->name, "seccomp") &&
+	       (uint32_t)c->args[0] == SECCOMP_SET_MODE_FILTER &&
+	       (c->args[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER);
+}
+
+/* %u is how often. Those that are told come first in the report, and are lines on stderr too. */
+static const struct notice {
+	const char *call; /* its name; NULL: `is` says, or it is counted elsewhere */
+	bool (*is)(const struct call *c);
+	const char *text;
+	bool told;
+} notices[RUN_NOTICES] = {
+	[RUN_NOTICE_IO_URING] = {"io_uring_setup", NULL, "io_uring refused %u×", false},
+	[RUN_NOTICE_PTRACE] = {"ptrace", NULL,
+			       "ptrace was asked for %u×: a debugger or tracer does not work "
+			       "inside warder",
+			       true},
+	[RUN_NOTICE_MOUNT] = {NULL, is_mount,
+			      "mounting was refused %u×: Landlock forbids it, and no path grant "
+			      "can help",
+			      false},
+	[RUN_NOTICE_LIMITS] = {"prlimit64", NULL,
+			       "another process's limits were asked to change %u×", false},
+	[RUN_NOTICE_LISTENER] = {NULL, wants_listener,
+				 "a seccomp listener was asked for %u×: a process has one, and it "
+				 "is warder's",
+				 true},
+	[RUN_NOTICE_HIDDEN] = {NULL, NULL,
+			       "a process whose memory can't be read was refused %u× something "
+			       "that can't be named",
+			       true},
+	[RUN_NOTICE_COPIED] = {NULL, NULL,
+			       "%u× a program ran from a sealed copy: its /proc/self/exe is not "
+			       "its file",
+			       false},
+};
+
+void notice_call(struct run *r, const struct call *c)
+{
+	for (size_t i = 0; i < RUN_NOTICES; i++)
+		r->noticed[i] += notices[i].call ? !strcmp(c->ent->name, notices[i].call)
+						 : notices[i].is && notices[i].is(c);
+}
+
+/* ---- a list of texts ---- */
+
+static char **add_text(char **list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static char **add_text(char **list, const char *fmt, ...)
+{
+	size_t n = 0;
+	struct buf b = {0};
+	va_list ap;
+	while (list && list[n])
+		n++;
+	va_start(ap, fmt);
+	buf_vaddf(&b, fmt, ap);
+	va_end(ap);
+	char **longer = realloc(list, (n + 2) * sizeof *longer);
+	if (!longer) {
+		buf_free(&b);
+		return list;
+	}
+	longer[n] = buf_take(&b);
+	longer[n + 1] = NULL;
+	return longer;
+}
+
+static size_t count_texts(char *const *list)
+{
+	size_t n = 0;
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+static bool has_text(char *const *list, const char *text)
+{
+	for (; list && *list; list++)
+		if (!strcmp(*list, text))
+			return true;
+	return false;
+}
+
+/* ---- programs without their privilege ---- */
+
+/* What no_new_privs takes from this program, or NULL. */
+static const char *privilege_of(const char *exe, const struct stat *st, const struct identity *as)
+{
+	struct statvfs fs;
+	bool caps = getxattr(exe, "security.capability", NULL, 0) > 0;
+	if (statvfs(exe, &fs) || (fs.f_flag & ST_NOSUID))
+		return NULL; /* it would not have it natively */
+	if ((st->st_mode & S_ISUID) && st->st_uid != as->fsuid)
+		return "is setuid";
+	if ((st->st_mode & S_ISGID) && (st->st_mode & S_IXGRP) && st->st_gid != as->fsgid)
+		return "is setgid";
+	return caps && as->fsuid ? "has file capabilities" : NULL;
+}
+
+void notice_exec(struct run *r, pid_t pid)
+{
+	char exe[64];
+	struct stat st;
+	struct identity as;
+	struct buf text = {0};
+	snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
+	bool marked = !stat(exe, &st) && ((st.st_mode & (S_ISUID | S_ISGID)) ||
+					  getxattr(exe, "security.capability", NULL, 0) > 0);
+	if (!marked || identity_of(pid, &as))
+		return;
+	const char *what = privilege_of(exe, &st, &as);
+	if (!what)
+		return;
+	char *file AUTOFREE = proc_link(pid, "exe");
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	escape_add_fit(&text, slash ? slash + 1 : "?", NAME_WIDTH);
+	buf_addf(&text, " %s; it ran without that privilege", what);
+	if (has_text(r->unprivileged, buf_str(&text)))
+		goto out;
+	if (count_texts(r->unprivileged) < UNPRIVILEGED_MAX)
+		r->unprivileged = add_text(r->unprivileged, "%s", buf_str(&text));
+	else
+		r->more_unprivileged = true;
+out:
+	buf_free(&text);
+}
+
+/* ---- into the report ---- */
+
+/* A notice's text with its count in place of %u. */
+static char **add_note(char **list, const char *text, unsigned count)
+{
+	const char *at = strstr(text, "%u");
+	BUG(!at);
+	return add_text(list, "%.*s%u%s", (int)(at - text), text, count, at + 2);
+}
+
+static void add_notes(struct run *r, bool told)
+{
+	struct report *rep = &r->out->report;
+	for (size_t i = 0; i < RUN_NOTICES; i++)
+		if (r->noticed[i] && notices[i].told == told)
+			rep->engine.notes =
+				add_note(rep->engine.notes, notices[i].text, r->noticed[i]);
+}
+
+void notice_report(struct run *r)
+{
+	struct report *rep = &r->out->report;
+	uint64_t missing = r->ruleset ? llruleset_unenforced(r->ruleset) : 0;
+	for (uint64_t bit = 1; bit && bit <= missing; bit <<= 1)
+		if (missing & bit)
+			rep->engine.degraded =
+				add_text(rep->engine.degraded, "%s is not enforced by this kernel",
+					 llright_name(bit));
+	for (char **p = r->unprivileged; p && *p; p++)
+		rep->engine.notes = add_text(rep->engine.notes, "%s", *p);
+	if (r->more_unprivileged)
+		rep->engine.notes =
+			add_text(rep->engine.notes, "further programs ran without their privilege");
+	add_notes(r, true);
+	rep->engine.notes_told = count_texts(rep->engine.notes);
+	add_notes(r, false);
+}
+
+void notice_release(struct run *r)
+{
+	for (char **p = r->unprivileged; p && *p; p++)
+		free(*p);
+	free(r->unprivileged);
+	r->unprivileged = NULL;
+}
