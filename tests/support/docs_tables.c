@@ -48,6 +48,7 @@ static const char *const needs[CALL_NEED_COUNT] = {
 	[CALL_NEED_LINK_TO] = "create, move",
 	[CALL_NEED_META] = "meta",
 	[CALL_NEED_CONNECT] = "connect",
+	[CALL_NEED_IOCTL] = "ioctl",
 };
 
 static void cell_nr(struct buf *b, int nr)
