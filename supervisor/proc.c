@@ -25,6 +25,27 @@ char *proc_link(pid_t pid, const char *what)
 	return strndup(n < 0 ? "" : text, n < 0 ? 0 : (size_t)n);
 }
 
+char *proc_absolute(pid_t tid, int dirfd, const char *given)
+{
+	char what[32] = "cwd";
+	if (given[0] == '/')
+		return strdup(given);
+	if (dirfd != AT_FDCWD)
+		snprintf(what, sizeof what, "fd/%d", dirfd);
+	char *base AUTOFREE = proc_link(tid, what);
+	if (!base)
+		return NULL;
+	while (given[0] == '.' && (given[1] == '/' || !given[1]))
+		for (given++; *given == '/';)
+			given++;
+	struct buf path = {0};
+	buf_add_str(&path, base);
+	if (given[0] && base[0] && base[1])
+		buf_add_char(&path, '/');
+	buf_add_str(&path, given);
+	return buf_take(&path);
+}
+
 #define CMDLINE_MAX 65536
 
 char **proc_argv(pid_t pid)

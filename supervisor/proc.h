@@ -9,6 +9,11 @@
 
 /* Where /proc/PID/WHAT (exe, cwd) points, owned; "" where it can't be read; NULL without memory. */
 char *proc_link(pid_t pid, const char *what);
+/*
+ * A path as given, made absolute by the descriptor's name or the working directory's (AT_FDCWD):
+ * for what could not be resolved. Owned; NULL without memory.
+ */
+char *proc_absolute(pid_t tid, int dirfd, const char *given);
 /* Its arguments, redacted, owned (redact_free); NULL without memory. */
 char **proc_argv(pid_t pid);
 /*

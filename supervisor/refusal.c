@@ -64,12 +64,14 @@ static uint32_t all_bits(const struct waiter *w, const struct ruling *ruling)
 	return asked ? asked : needed;
 }
 
-/* What it really is; where that is not known, what was said. */
-static const char *name_of(const struct path_at *at, const char *given)
+/* What it really is; where that is not known, what was said, and from where it was meant. */
+static char *name_of(const struct waiter *w, const struct call_path *p, const struct path_at *at)
 {
-	if (at->real)
-		return at->real;
-	return at->told ? at->told : given ? given : "";
+	if (at->real || at->told)
+		return strdup(at->real ? at->real : at->told);
+	if (!p->given || !p->error)
+		return strdup(p->given ? p->given : "");
+	return proc_absolute(w->who.tid, p->dirfd, p->given);
 }
 
 /* Fill a denial from a held call. Strings are owned by *d; release with denial_release(). */
@@ -96,12 +98,12 @@ static void describe(const struct run *r, const struct waiter *w, const struct r
 			     .pid = w->pid,
 			     .exists = at->exists,
 			     .is_dir = at->exists && S_ISDIR(at->st.st_mode)};
-	d->path = strdup(name_of(at, given));
+	d->path = name_of(w, &c->path[first], at);
 	d->nameless = !at->real;
 	if (given && given[0] && d->path && strcmp(given, d->path) != 0)
 		d->given = strdup(given);
 	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
-		d->path2 = strdup(name_of(&c->path[second].at, c->path[second].given));
+		d->path2 = name_of(w, &c->path[second], &c->path[second].at);
 		d->nameless |= !c->path[second].at.real;
 		d->path2_open = ruling && !ruling->asked[second];
 	}

@@ -95,6 +95,16 @@ class NotAsked(RunCase):
                 d, = done.denials(interpreter)
                 self.assertEqual(("permissions", ["read", "exec"]), (d["verdict"], d["access"]))
 
+    def test_what_is_no_regular_file_is_never_run(self):
+        os.mkdir(f"{self.outside}/dir")
+        os.mkfifo(f"{self.outside}/fifo", 0o755)
+        for name in ("dir", "fifo"):
+            with self.subTest(name):
+                done = self.hold("--", "sh", "-c", f"{self.outside}/{name}")
+                self.assertStatus(done, 126)
+                self.assertNothingAsked(done)
+                self.assertEqual(["other"], [d["verdict"] for d in done.denials()])
+
     def test_below_a_directory_that_may_not_be_searched(self):
         self.write("outside/closed/f", "x")
         os.chmod(f"{self.outside}/closed", 0o600)
@@ -104,6 +114,22 @@ class NotAsked(RunCase):
         self.assertNothingAsked(done)
         d, = done.denials()
         self.assertEqual(("permissions", ["read"]), (d["verdict"], d["access"]))
+
+
+    def test_a_name_that_leads_through_what_may_not_be_searched_is_absolute(self):
+        if self.uid == 0:
+            self.skipTest("root searches every directory")
+        self.write("project/closed/f", "x")
+        here = self.project
+        for script, path in (("cat closed/f", f"{here}/closed/f"),
+                             ("cd closed; chmod 0 .; cat < .", f"{here}/closed"),
+                             ("cd closed; chmod 0 .; cat < f", f"{here}/closed/f"),
+                             ("mv closed/f .", f"{here}/closed/f")):
+            with self.subTest(script):
+                os.chmod(f"{here}/closed", 0o700 if script.startswith("cd") else 0o600)
+                done = self.run_report("--", "bash", "-c", script)
+                self.assertEqual({("permissions", path)}, {(d["verdict"], d["path"]) for d in done.denials()},
+                                 done)
 
 
 @both_users
