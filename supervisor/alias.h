@@ -5,10 +5,9 @@
  * Looked for are non-directories with more than one link that an exception protects (exceptions:
  * see reach_is_exception), and their names inside what is allowed, until every link is accounted
  * for. Found this way are all of them, unless a bound cut the search: then no directory on that
- * file system may have a rule for those accesses. Not found: a bind mount of something protected at
- * another place, links of files beyond the first ALIAS_WALK_MAX entries below exceptions, and links
- * of files that no rule names (what a link in an allowed place gives is what the policy allows
- * there).
+ * file system may have a rule for those accesses. Not found: links of files beyond the first
+ * ALIAS_WALK_MAX entries below exceptions, and links of files that no rule names (what a link in an
+ * allowed place gives is what the policy allows there).
  */
 #pragma once
 

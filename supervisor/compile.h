@@ -16,8 +16,9 @@
  * without READ_FILE and WRITE_FILE: the kernel would leave an empty file and fail.
  *
  * A hard link of a file that an exception protects closes the directories it lies in, for the
- * accesses that are withheld (supervisor/alias.h, with what is not found). Not seen: bind mounts of
- * a protected thing at an allowed place, and case folded names.
+ * accesses that are withheld (supervisor/alias.h, with what is not found). Bind mounts of a
+ * protected thing at an allowed place are seen where the policy speaks of them by that name too
+ * (supervisor/mounts.h). Not seen: case folded names.
  */
 #pragma once
 

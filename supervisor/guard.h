@@ -12,7 +12,8 @@
  *
  * Not met: existing matches of glob exceptions under another name (their hard links are doubtful,
  * guard_hardlink_doubt), a bind mount of a directory below an exception (not of the exception
- * itself), and things that became exceptions only after guard_new().
+ * itself; supervisor/mounts.h has some of them), and things that became exceptions only after
+ * guard_new().
  */
 #pragma once
 

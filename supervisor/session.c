@@ -2,6 +2,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
+#include "supervisor/mounts.h"
 #include "supervisor/presets.h"
 #include "supervisor/terminals.h"
 #include "tracer/util.h"
@@ -14,6 +15,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+
+#define POLICY_MAX    (1u << 20)
+#define MOUNTINFO_MAX (64u << 20) /* thousands of containers have thousands of long lines */
 
 static const char *const default_presets[] = {"system", "tmp", "project"};
 
@@ -63,7 +67,7 @@ static int add_source(struct session *s, const char *source, const char *path, c
 	return 0;
 }
 
-static int read_file(const char *file, struct buf *out)
+static int read_file(const char *file, size_t max, struct buf *out)
 {
 	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
@@ -73,7 +77,7 @@ static int read_file(const char *file, struct buf *out)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	out->max = 1u << 20;
+	out->max = max;
 	while ((n = read(fd, chunk, sizeof chunk)) > 0)
 		buf_add(out, chunk, (size_t)n);
 	return n < 0 ? -errno : buf_error(out);
@@ -92,7 +96,7 @@ static int add_file(struct session *s, const char *file, enum rule_source source
 		    const struct policy_vars *vars, bool must, struct policy_error *e)
 {
 	struct buf text = {0};
-	int err = read_file(file, &text);
+	int err = read_file(file, POLICY_MAX, &text);
 	if (err == -ENOENT && !must)
 		err = 0;
 	else if (err) {
@@ -216,6 +220,17 @@ static int doubt_links(struct session *s)
 	return err;
 }
 
+/* What is refused stays refused under the other names that bind mounts give it. */
+static int add_other_names(struct session *s, struct policy_error *e)
+{
+	struct buf text = {0};
+	int err = read_file("/proc/self/mountinfo", MOUNTINFO_MAX, &text);
+	if (!err)
+		err = mounts_add_rules(s->policy, buf_str(&text));
+	buf_free(&text);
+	return err ? fail(e, err, "the mounts can't be looked through: %s", strerror(-err)) : 0;
+}
+
 static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
 {
 	struct policy_vars vars = session_vars(s, o->env);
@@ -235,6 +250,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 	}
 	if (!err)
 		err = doubt_links(s);
+	if (!err)
+		err = add_other_names(s, e);
 	return err;
 }
 
