@@ -110,21 +110,12 @@ static int walk(const struct asking *a, unsigned i, const struct start *s)
 
 /* ---- what is done at its end ---- */
 
-/* chattr +i and +a: 0 or the STATX_ATTR_* bits. */
-static uint64_t attributes(int fd)
+/* chattr +i and +a, a mounted file system's root: has it any of these STATX_ATTR_*? */
+static bool has_attribute(int fd, uint64_t which)
 {
 	struct statx st;
-	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st))
-		return 0;
-	return st.stx_attributes;
-}
-
-static bool is_frozen(struct asking *a, int fd, uint64_t which)
-{
-	bool frozen = attributes(fd) & which;
-	if (frozen)
-		a->note = "the file system marks it as immutable or append-only (chattr)";
-	return frozen;
+	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) &&
+	       (st.stx_attributes & which);
 }
 
 /*
@@ -216,8 +207,8 @@ static int may_remove(struct asking *a, const struct path_at *at)
 	if ((dir.st_mode & S_ISVTX) && !has_cap(a->as, CAP_BIT_FOWNER) &&
 	    a->as->fsuid != dir.st_uid && a->as->fsuid != at->st.st_uid)
 		return -EPERM;
-	if (is_frozen(a, at->parent, STATX_ATTR_APPEND) ||
-	    is_frozen(a, at->object, STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+	if (has_attribute(at->parent, STATX_ATTR_APPEND) ||
+	    has_attribute(at->object, STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return -EPERM;
 	return 0;
 }
@@ -261,7 +252,7 @@ static int may_move(struct asking *a, const struct path_at *at, bool moves)
 static int may_link(struct asking *a, const struct path_at *at)
 {
 	mode_t mode = at->st.st_mode;
-	if (S_ISDIR(mode) || is_frozen(a, at->object, STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+	if (S_ISDIR(mode) || has_attribute(at->object, STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return -EPERM;
 	if (a->as->fsuid == at->st.st_uid || has_cap(a->as, CAP_BIT_FOWNER) ||
 	    !read_sysctl("/proc/sys/fs/protected_hardlinks"))
@@ -391,7 +382,7 @@ static bool holds_names(int dir)
 /* A name that goes away, or is replaced, as a directory or as something else. */
 static int goes_wrong(const struct path_at *at, bool as_dir)
 {
-	if (attributes(at->object) & STATX_ATTR_MOUNT_ROOT)
+	if (has_attribute(at->object, STATX_ATTR_MOUNT_ROOT))
 		return -EBUSY;
 	if (as_dir != S_ISDIR(at->st.st_mode))
 		return as_dir ? -ENOTDIR : -EISDIR;
@@ -403,7 +394,7 @@ static int rename_goes_wrong(const struct call *c)
 	const struct path_at *from = &c->path[0].at, *to = &c->path[1].at;
 	if (!from->exists)
 		return 0;
-	if (attributes(from->object) & STATX_ATTR_MOUNT_ROOT)
+	if (has_attribute(from->object, STATX_ATTR_MOUNT_ROOT))
 		return -EBUSY;
 	bool same =
 		to->exists && from->st.st_dev == to->st.st_dev && from->st.st_ino == to->st.st_ino;
