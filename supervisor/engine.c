@@ -296,7 +296,7 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 		lifecycle_stopped(r, ev);
 		break;
 	case TRACER_NOTICED:
-		notice_call(r, ev->call);
+		notice_call(r, ev);
 		break;
 	case TRACER_SPAWN_FAILED:
 		spawn_failed(r, ev);

@@ -19,6 +19,8 @@
 
 /* Programs that are named; of more it is only said that there were some. */
 #define UNPRIVILEGED_MAX 8
+/* Programs that a call's note names. */
+#define CALLERS_MAX 3
 /* Columns of a program's name in a note. */
 #define NAME_WIDTH 64
 
@@ -49,7 +51,7 @@ static const struct notice {
 	[RUN_NOTICE_MOUNT] = {NULL, is_mount,
 			      "mounting was refused %u×: Landlock forbids it, and no path grant "
 			      "can help",
-			      false},
+			      true},
 	[RUN_NOTICE_LIMITS] = {"prlimit64", NULL,
 			       "another process's limits were asked to change %u×", false},
 	[RUN_NOTICE_LISTENER] = {NULL, wants_listener,
@@ -66,11 +68,45 @@ static const struct notice {
 			       false},
 };
 
-void notice_call(struct run *r, const struct call *c)
+/* Is it one of the names between ", "? Those in between are counted. */
+static bool is_listed(const struct buf *names, const char *name, unsigned *ret_len)
 {
-	for (size_t i = 0; i < RUN_NOTICES; i++)
-		r->noticed[i] += notices[i].call ? !strcmp(c->ent->name, notices[i].call)
-						 : notices[i].is && notices[i].is(c);
+	const char *at = buf_str(names);
+	size_t n = strlen(name);
+	bool found = false;
+	for (*ret_len = 0; *at; (*ret_len)++) {
+		size_t len = strcspn(at, ",");
+		found |= len == n && !memcmp(at, name, n);
+		at += len;
+		at += strspn(at, ", ");
+	}
+	return found;
+}
+
+static void add_caller(struct buf *names, pid_t pid)
+{
+	unsigned len;
+	struct buf name = {0};
+	char *raw AUTOFREE = proc_comm(pid);
+	escape_add_str(&name, raw);
+	if (name.len && !is_listed(names, buf_str(&name), &len) && len < CALLERS_MAX)
+		buf_addf(names, "%s%s", len ? ", " : "", buf_str(&name));
+	buf_free(&name);
+}
+
+void notice_call(struct run *r, const struct tracer_event *ev)
+{
+	const struct call *c = ev->call;
+	for (size_t i = 0; i < RUN_NOTICES; i++) {
+		bool is = notices[i].call ? !strcmp(c->ent->name, notices[i].call)
+					  : notices[i].is && notices[i].is(c);
+		if (!is)
+			continue;
+		r->noticed[i]++;
+		add_caller(&r->noticed_of[i], ev->pid);
+	}
+	if (is_mount(c) && c->path[0].need != CALL_NEED_NONE)
+		refusal_noticed(r, ev);
 }
 
 /* ---- a list of texts ---- */
@@ -159,12 +195,15 @@ out:
 
 /* ---- into the report ---- */
 
-/* A notice's text with its count in place of %u. */
-static char **add_note(char **list, const char *text, unsigned count)
+/* A notice's text with its count in place of %u, and whose calls they were. */
+static char **add_note(struct run *r, size_t kind, char **list)
 {
-	const char *at = strstr(text, "%u");
-	BUG(!at);
-	return add_text(list, "%.*s%u%s", (int)(at - text), text, count, at + 2);
+	static const char times[] = "×";
+	const char *text = notices[kind].text, *at = strstr(text, "%u");
+	BUG(!at || strncmp(at + 2, times, sizeof times - 1) != 0);
+	const char *names = buf_str(&r->noticed_of[kind]);
+	return add_text(list, "%.*s%u%s%s%s%s%s", (int)(at - text), text, r->noticed[kind], times,
+			*names ? " (" : "", names, *names ? ")" : "", at + 1 + sizeof times);
 }
 
 static void add_notes(struct run *r, bool told)
@@ -172,8 +211,7 @@ static void add_notes(struct run *r, bool told)
 	struct report *rep = &r->out->report;
 	for (size_t i = 0; i < RUN_NOTICES; i++)
 		if (r->noticed[i] && notices[i].told == told)
-			rep->engine.notes =
-				add_note(rep->engine.notes, notices[i].text, r->noticed[i]);
+			rep->engine.notes = add_note(r, i, rep->engine.notes);
 }
 
 void notice_report(struct run *r)
@@ -201,4 +239,6 @@ void notice_release(struct run *r)
 		free(*p);
 	free(r->unprivileged);
 	r->unprivileged = NULL;
+	for (size_t i = 0; i < RUN_NOTICES; i++)
+		buf_free(&r->noticed_of[i]);
 }

@@ -46,6 +46,15 @@ char *proc_absolute(pid_t tid, int dirfd, const char *given)
 	return buf_take(&path);
 }
 
+char *proc_comm(pid_t pid)
+{
+	char file[64], text[64];
+	snprintf(file, sizeof file, "/proc/%d/comm", pid);
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text);
+	return strndup(text, n < 1 ? 0 : (size_t)n - 1); /* its newline */
+}
+
 #define CMDLINE_MAX 65536
 
 char **proc_argv(pid_t pid)

@@ -14,6 +14,8 @@ char *proc_link(pid_t pid, const char *what);
  * for what could not be resolved. Owned; NULL without memory.
  */
 char *proc_absolute(pid_t tid, int dirfd, const char *given);
+/* The name that the kernel keeps of it (at most 15 bytes, its own choice); "" where it is gone. */
+char *proc_comm(pid_t pid);
 /* Its arguments, redacted, owned (redact_free); NULL without memory. */
 char **proc_argv(pid_t pid);
 /*

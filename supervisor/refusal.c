@@ -635,6 +635,18 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 	settle(r, w);
 }
 
+void refusal_noticed(struct run *r, const struct tracer_event *ev)
+{
+	struct waiter w = {.who = ev->who, .pid = ev->pid, .call = ev->call};
+	struct call_view view = {ev->who.tid, ev->pid};
+	struct verdict_input in = {.call = ev->call, .view = view, .ruleset = r->ruleset};
+	/* It goes on already and may be gone: then its words are told as they were given. */
+	if (call_resolve(ev->call, view) || verdict_of(&in, &w.verdict))
+		return;
+	record(r, &w, NULL, false, BY_NONE, LIFETIME_ONCE);
+	verdict_release(&w.verdict);
+}
+
 /*
  * It died while it waited: refused all the same, told with what the question knows of it. The call
  * itself is gone with the thread.

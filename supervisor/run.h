@@ -1,7 +1,8 @@
 /*
  * run: the inside of the engine: one command from spawn to the last process's end. Private to
  * engine.c, refusal.c (a refused call, from its stop to its end), ruling.c (what the policy says of
- * it), answer.c (what an answer means), lifecycle.c (signals, time, leftovers) and rerun.c.
+ * it), answer.c (what an answer means), lifecycle.c (signals,
+ * time, leftovers) and rerun.c.
  */
 #pragma once
 
@@ -111,7 +112,8 @@ struct run {
 	bool rerun_useful; /* a grant was given that could not be done in place */
 	uint64_t brokered;
 	unsigned noticed[RUN_NOTICES];
-	char **unprivileged; /* owned: a note for each program (notice_exec) */
+	struct buf noticed_of[RUN_NOTICES]; /* the first programs' names, escaped, with commas */
+	char **unprivileged;		    /* owned: a note for each program (notice_exec) */
 	bool more_unprivileged;
 	off_t stdin_at; /* a regular file's offset at the start, -1 */
 };
@@ -136,6 +138,8 @@ void refusal_give_up(struct run *r);
 /* Pending signals that would end a held thread's process are not kept waiting for an answer. */
 void refusal_check_signals(struct run *r);
 void refusal_release(struct run *r);
+/* A call that no grant can help with, already answered: into the report. */
+void refusal_noticed(struct run *r, const struct tracer_event *ev);
 /* A denial into the report, the audit and the events; also one that was answered at the end. */
 void refusal_record(struct run *r, const struct denial *d);
 
@@ -179,8 +183,8 @@ void answer_add_grant(struct run *r, const struct scope *scope, const struct ans
 
 /* notice.c */
 
-/* A guard call. */
-void notice_call(struct run *r, const struct call *c);
+/* A guard call, or a mount that was refused. */
+void notice_call(struct run *r, const struct tracer_event *ev);
 /* The process has a new program: does no_new_privs take something from it? */
 void notice_exec(struct run *r, pid_t pid);
 /* At the end: into the report's notes and what is degraded. */

@@ -242,7 +242,7 @@ class Shapes(ShapeCase):
 
     def test_a_listener_is_noted(self):
         done = self.hold("--", fixture("shape"), "filter_notify", self.secret)
-        self.assertEqual(["a seccomp listener was asked for 1×: a process has one, and it is warder's"],
+        self.assertEqual(["a seccomp listener was asked for 1× (shape): a process has one, and it is warder's"],
                          done.report["engine"]["notes"])
 
     def test_bind_by_socketcall(self):
