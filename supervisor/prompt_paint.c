@@ -275,8 +275,12 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 static void paint_stack(struct buf *out, const struct prompt_view *v)
 {
 	const struct unwind_stack *s = v->stack;
-	if (!v->details || !s)
+	if (!v->details)
 		return;
+	if (!s) {
+		add_field(out, "from", "not known", v);
+		return;
+	}
 	size_t shown = s->len < STACK_FRAMES_SHOWN ? s->len : STACK_FRAMES_SHOWN;
 	for (size_t i = 0; i < shown; i++) {
 		struct buf raw = {0};

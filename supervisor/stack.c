@@ -69,5 +69,5 @@ void stack_write(struct jsonw *w, const struct unwind_stack *s)
 	for (size_t i = 0; s && i < s->len; i++)
 		write_frame(w, &s->frame[i]);
 	jsonw_end_array(w);
-	jsonw_kstr(w, "stack_end", s ? unwind_end_name(s->end) : "gone");
+	jsonw_kstr(w, "stack_end", s ? unwind_end_name(s->end) : "none");
 }

@@ -14,5 +14,5 @@
 void stack_add_frame(struct buf *raw, const struct unwind_frame *f);
 /* Why the list ends where it does, as a sentence's part; NULL: it is whole. */
 const char *stack_end_words(enum unwind_end end);
-/* "stack": [...], "stack_end": "..." into an open object. NULL: an empty list, "gone". */
+/* "stack": [...], "stack_end": "..." into an open object. NULL: an empty list, "none". */
 void stack_write(struct jsonw *w, const struct unwind_stack *s);

@@ -340,10 +340,13 @@ static void add_frame(struct helper *h, uint64_t ip, bool called)
 	__atomic_store_n(&r->len, n + 1, __ATOMIC_RELEASE);
 }
 
-/* Where libunwind went to must be code, and further up the stack. */
+/*
+ * Where libunwind went to must be code, and not further down the stack. At the same place is fine:
+ * a leaf function of aarch64 has no frame of its own.
+ */
 static bool is_plausible(const struct helper *h, uint64_t ip, uint64_t sp, uint64_t last_sp)
 {
-	return sp > last_sp && objmap_find(&h->map, ip);
+	return sp >= last_sp && objmap_find(&h->map, ip);
 }
 
 static enum unwind_end walk(struct helper *h, unw_cursor_t *c)

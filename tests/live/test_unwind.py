@@ -4,8 +4,10 @@
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
+import threading
 
 from run_help import RunCase, Talk, both_users, deny, fixture, main, needs, wait_until
 
@@ -308,7 +310,8 @@ class Hostile(Stacks):
                 frames = self.stack_of(path, "call", self.secret)["stack"]
                 self.assertEqual([path] * 3, [f["object"] for f in frames[1:4]])
 
-    def test_a_symbol_table_that_takes_for_ever_ends_in_time(self):
+    def endless(self):
+        """The copy with symbols each of which is nearer than the last, and has a name to be read."""
         path = self.nest()
         with open(path, "rb") as f:
             data = bytearray(f.read())
@@ -319,9 +322,51 @@ class Hostile(Stacks):
                 struct.pack_into("<QQ", data, at + 24, len(data), len(symbols))
         with open(path, "wb") as f:
             f.write(data + symbols)
+        return path
+
+    def test_a_symbol_table_that_takes_for_ever_ends_in_time(self):
+        path = self.endless()
         d = self.stack_of(path, "call", self.secret)
         self.assertEqual("time", d["stack_end"])
         self.assertEqual([path] * 3, [f["object"] for f in d["stack"][1:4]])
+
+    def send_to_helper(self, warder, before, sig, found):
+        """The first new child of warder's gets the signal, once its walls are up."""
+        def helper():
+            with open(f"/proc/{warder}/task/{warder}/children", encoding="ascii") as f:
+                return [p for p in f.read().split() if int(p) not in before]
+
+        def is_locked_down():
+            with open(f"/proc/{pid}/status", encoding="ascii") as f:
+                return "\nSeccomp:\t2\n" in f.read()
+        if wait_until(helper):
+            pid, = helper()
+            if wait_until(is_locked_down):
+                found.extend(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+            os.kill(int(pid), sig)
+
+    def test_a_helper_that_crashes_or_stands_still(self):
+        path = self.endless()
+        for sig in (signal.SIGSEGV, signal.SIGSTOP):
+            with self.subTest(signal=sig):
+                talk, q = self.talk(path, "call", self.secret)
+                held, found = self.children_of(talk.process), []
+                sender = threading.Thread(target=self.send_to_helper,
+                                          args=(talk.process.pid, held, sig, found))
+                sender.start()
+                d = self.details(talk, q)
+                sender.join()
+                self.assertEqual("time", d["stack_end"])
+                self.assertGreater(len(d["stack"]), 0)
+                self.assertEqual(held, self.children_of(talk.process), "the helper is left")
+                # It holds the memory and the objects, and nothing of the supervisor's.
+                self.assertIn(f"/proc/{q['pid']}/mem", found)
+                self.assertIn(path, found)
+                fds = f"/proc/{talk.process.pid}/fd"
+                own = {os.readlink(f"{fds}/{fd}") for fd in os.listdir(fds)}
+                self.assertEqual(set(), own & set(found))
+                talk.answer(q, answer="allow", lifetime="once")
+                self.assertStatus(talk.finish())
 
     def test_names_that_move_a_terminal_stay_data(self):
         path = os.path.join(self.project, "nest\x1b[2J\n\udcff")

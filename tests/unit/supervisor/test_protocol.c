@@ -216,7 +216,7 @@ Test(protocol, details_on_request)
 	}
 	say(&s, "{\"details\":1}\n{\"details\":2}\n");
 	expect_details(&s, 1, 1, "complete");
-	expect_details(&s, 2, 0, "gone");
+	expect_details(&s, 2, 0, "none");
 	expect_nothing(&s);
 	cr_assert_eq(ask_len(s.ask), 2, "it answers nothing");
 	teardown(&s);
