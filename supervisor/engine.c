@@ -254,6 +254,12 @@ static void spawn_failed(struct run *r, const struct tracer_event *ev)
 		refuse_to_run(r, ev->error, "can't be executed: %s", strerror(-ev->error));
 		return;
 	}
+	if (ev->stage == TRACER_STAGE_FILTER && ev->error == -EBUSY) {
+		refuse_to_run(r, ev->error,
+			      "another supervisor (of a container, or of a sandbox) has the one "
+			      "seccomp listener that a process can have; nothing was run");
+		return;
+	}
 	refuse_to_run(r, ev->error, "the sandbox could not be set up (%s): %s; nothing was run",
 		      ev->stage == TRACER_STAGE_PREPARE	 ? "Landlock"
 		      : ev->stage == TRACER_STAGE_FILTER ? "seccomp"

@@ -165,6 +165,8 @@ static struct tracee *take_over(struct tracer *tr, struct tracee *leader, pid_t 
 	if (!t || t == leader)
 		return leader;
 	t->job_stopped = leader->job_stopped;
+	t->stopped_under = leader->stopped_under;
+	t->spawned = leader->spawned;
 	drop(tr, leader);
 	tracee_rename(&tr->table, t, tid);
 	return t;
@@ -204,10 +206,19 @@ static void on_ended(struct tracer *tr, struct tracee *t, int status)
 		e->error = error;
 		e->stage = TRACER_STAGE_EXEC;
 	}
+	if (tr->any_stopped)
+		tr->any_stopped = jobs_process_ended(&tr->table, whole.tid);
 	emit(tr, TRACER_EXITED, &whole)->status = status;
 }
 
 /* ---- job control ---- */
+
+static pid_t parent_of(pid_t pid)
+{
+	pid_t tgid, parent = 0, tracer;
+
+	return reap_kin(pid, &tgid, &parent, &tracer) < 0 ? 0 : parent;
+}
 
 static void on_group_stop(struct tracer *tr, struct tracee *t, int sig)
 {
@@ -218,6 +229,8 @@ static void on_group_stop(struct tracer *tr, struct tracee *t, int sig)
 	if (!leader || leader->job_stopped)
 		return;
 	leader->job_stopped = true;
+	leader->stopped_under = parent_of(leader->tid);
+	tr->any_stopped = true;
 	emit(tr, TRACER_STOPPED, t)->sig = sig;
 }
 

@@ -27,6 +27,7 @@ struct tracer {
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */
 	unsigned out_head, out_len;
 	struct call noticed;	/* what the last TRACER_NOTICED lent */
+	bool any_stopped;	/* some process may be in a job-control stop */
 	pid_t terminal_session; /* of a spawned command with a terminal of its own; 0: none */
 	struct tracer_counts counts;
 	struct unwind *unwind; /* NULL until a stack is asked for */

@@ -1,5 +1,6 @@
 #include "tracer/jobs.h"
 
+#include "tracer/reap.h"
 #include "tracer/util.h"
 
 #include <fcntl.h>
@@ -47,4 +48,56 @@ int jobs_signal(pid_t session, pid_t tgid, int sig)
 	if (getpgid(tgid) != session || getsid(tgid) != session || !has_default_action(tgid, sig))
 		return sig;
 	return SIGSTOP;
+}
+
+/* ---- groups that lose their last link ---- */
+
+struct group {
+	pid_t pgrp;
+	bool linked;
+};
+
+/* Has this process a parent in the session, but outside of the group? */
+static void find_link(struct tracee *t, void *arg)
+{
+	struct group *g = arg;
+	pid_t tgid, parent, tracer;
+
+	if (g->linked || t->tid != t->tgid || getpgid(t->tid) != g->pgrp ||
+	    reap_kin(t->tid, &tgid, &parent, &tracer) < 0)
+		return;
+	g->linked = parent == getpid() ? t->spawned
+				       : getsid(parent) == getsid(0) && getpgid(parent) != g->pgrp;
+}
+
+struct end {
+	struct tracee_table *table;
+	pid_t ended;
+	bool any;
+};
+
+static void look_at_stopped(struct tracee *t, void *arg)
+{
+	struct end *end = arg;
+	struct group g = {.pgrp = t->job_stopped ? getpgid(t->tid) : -1};
+
+	end->any |= t->job_stopped;
+	if (!t->job_stopped || t->stopped_under != end->ended)
+		return;
+	t->stopped_under = 0;
+	if (g.pgrp <= 0 || g.pgrp == getpgrp() || getsid(t->tid) != getsid(0))
+		return;
+	tracee_each(end->table, find_link, &g);
+	if (g.linked)
+		return;
+	kill(-g.pgrp, SIGHUP);
+	kill(-g.pgrp, SIGCONT);
+}
+
+bool jobs_process_ended(struct tracee_table *table, pid_t ended)
+{
+	struct end end = {.table = table, .ended = ended};
+
+	tracee_each(table, look_at_stopped, &end);
+	return end.any;
 }

@@ -55,6 +55,8 @@ struct tracee {
 	enum tracee_state state;
 	bool listening;	     /* in a job-control stop */
 	bool job_stopped;    /* of a leader: TRACER_STOPPED was reported for the process */
+	pid_t stopped_under; /* while job_stopped: the parent it had then; 0: it does not matter */
+	bool spawned;	     /* by tracer_spawn(), not by another tracee */
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */
 	struct regs_call entered;

@@ -155,6 +155,7 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 		close(child.report);
 		return r < 0 ? r : -ENOMEM;
 	}
+	t->spawned = true;
 	tracee_to(t, TRACEE_RUN);
 	tr->newborns[tr->newborns_len++] = (struct act_newborn){child.pid, child.report};
 	if (s->ctty >= 0)
