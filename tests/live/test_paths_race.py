@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""
+Names that change while they are asked about and acted on: what was shown is what is opened.
+
+WARDER_RACES enlarges the number of tries.
+"""
+
+import os
+import re
+
+from path_help import PathCase
+from run_help import Talk, both_users, fixture, main, wait_until
+
+RACES = int(os.environ.get("WARDER_RACES", "850"))  # six ways, two users: 10,000 in all
+
+
+@both_users
+class Swapped(PathCase):
+    def setUp(self):
+        super().setUp()
+        self.write("outside/good/f", "GOOD")
+        self.write("outside/bad/f", "BAD")
+        self.good, self.bad = (os.path.join(self.outside, name) for name in ("good", "bad"))
+
+    def choose(self, lifetime):
+        """Yes to what is shown as good, no to the rest."""
+        def answer(q):
+            if q["path"].startswith(self.good + "/"):
+                return {"answer": "allow", "scope": 0, "lifetime": lifetime}
+            return {"answer": "deny"}
+        return answer
+
+    def race(self, how, args=(), **more):
+        done = self.hold(*args, "--", fixture("path_race"), how, self.good, self.bad, str(RACES), timeout=60 + RACES // 100,
+                         **more)
+        self.assertStatus(done)
+        counts = dict(re.findall(r"(\w+) (\d+)", done.out))
+        return done, {name: int(n) for name, n in counts.items()}
+
+    def test_what_is_not_granted_is_never_opened(self):
+        for how in ("symlink", "exchange", "text", "dirfd", "cwd"):
+            with self.subTest(how):
+                os.makedirs(f"{self.project}/{how}", exist_ok=True)
+                self.own(f"{self.project}/{how}")
+                done, n = self.race(how, answer=self.choose("session"), cwd=f"{self.project}/{how}")
+                self.assertEqual(0, n["bad"], done)
+                self.assertGreater(n["good"], 0, done)
+                self.assertEqual({self.good + "/f"}, {d["path"] for d in done.denials(answer="allow")}, done)
+
+    def test_nor_by_a_rule(self):
+        done, n = self.race("symlink", ("--rule", f"allow r {self.good}/f exact", "--rule", f"deny r {self.bad}"))
+        self.assertEqual(0, n["bad"], done)
+        self.assertGreater(n["good"], 0, done)
+        self.assertNothingAsked(done)
+
+    def test_nothing_is_made_where_it_may_not(self):
+        done, n = self.race("creat", answer=self.choose("session"))
+        self.assertEqual(["f"], os.listdir(self.bad), done)
+        self.assertGreater(n["good"], 0, done)
+
+    def asked(self, *rows):
+        talk = Talk(self, ["--", fixture("path_ops"), *(word for row in rows for word in row)])
+        return talk, talk.ask()
+
+    def yes(self, talk, q):
+        talk.answer(q, answer="allow", scope=0, lifetime="once")
+
+    def point(self, to):
+        os.symlink(to, f"{self.dir}/next")
+        self.own(f"{self.dir}/next")
+        os.rename(f"{self.dir}/next", f"{self.project}/cur")
+
+    def test_a_link_turned_while_it_is_asked_about(self):
+        self.point(self.good)
+        talk, q = self.asked(("read", "cur/f"))
+        self.assertEqual((f"{self.good}/f", "cur/f"), (q["path"], q["given"]))
+        self.point(self.bad)
+        self.yes(talk, q)
+        done = talk.finish()
+        self.assertEqual("ok GOOD\n", done.out)
+        self.assertEqual([f"{self.good}/f"], [d["path"] for d in done.report["denials"]])
+
+    def test_a_file_replaced_while_it_is_asked_about(self):
+        """The one that was there when it was shown."""
+        talk, q = self.asked(("read", f"{self.good}/f"))
+        os.rename(f"{self.bad}/f", f"{self.good}/f")
+        self.yes(talk, q)
+        self.assertEqual("ok GOOD\n", talk.finish().out)
+
+    def test_a_file_made_while_it_is_asked_about(self):
+        """It is another thing than the absent one that was shown: nothing is emptied or opened unseen."""
+        self.point(self.good)
+        talk, q = self.asked(("creat", "cur/new"))
+        self.assertFalse(q["exists"])
+        os.symlink(f"{self.bad}/f", f"{self.good}/new")
+        self.yes(talk, q)
+        second = talk.ask()
+        self.assertEqual((f"{self.bad}/f", True), (second["path"], second["exists"]))
+        talk.answer(second, answer="deny")
+        self.assertEqual("EACCES\n", talk.finish().out)
+        self.assertEqual("BAD", self.read("outside/bad/f"))
+
+    def test_a_directory_turned_while_something_in_it_is_to_go(self):
+        self.point(self.good)
+        talk, q = self.asked(("unlink", "cur/f"))
+        self.point(self.bad)
+        self.yes(talk, q)
+        self.assertEqual("ok\n", talk.finish().out)
+        self.assertEqual(([], ["f"]), (os.listdir(self.good), os.listdir(self.bad)))
+
+    def test_gone_while_it_is_asked_about(self):
+        talk, q = self.asked(("unlink", f"{self.good}/f"))
+        os.unlink(f"{self.good}/f")
+        self.yes(talk, q)
+        self.assertEqual("ENOENT\n", talk.finish().out)
+
+
+if __name__ == "__main__":
+    main()
