@@ -9,6 +9,7 @@
 #include "tracer/spawn.h"
 #include "tracer/stop.h"
 #include "tracer/util.h"
+#include "tracer/waits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +26,8 @@ static struct tracee_name name_of(const struct tracee *t)
 	return (struct tracee_name){t->tid, t->gen};
 }
 
-static struct tracer_event *emit(struct tracer *tr, enum tracer_event_kind kind,
-				 const struct tracee *t)
+struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
+			      const struct tracee *t)
 {
 	BUG(tr->out_len == ACT_EVENTS_MAX);
 	struct tracer_event *e = &tr->out[(tr->out_head + tr->out_len++) % ACT_EVENTS_MAX];
@@ -54,7 +55,7 @@ static int notice(struct tracer *tr, const struct tracee *t, const struct sysent
 	fill_call(&tr->noticed, t, ent, result);
 	int r = call_decode(&tr->noticed, view_of(t));
 	if (r == 0)
-		emit(tr, TRACER_NOTICED, t)->call = &tr->noticed;
+		act_emit(tr, TRACER_NOTICED, t)->call = &tr->noticed;
 	return r == -ESRCH ? 0 : r;
 }
 
@@ -102,7 +103,7 @@ static int take_exec_error(struct tracer *tr, pid_t pid)
 static void announce(struct tracer *tr, const struct tracee *t, pid_t parent)
 {
 	if (t->tid == t->tgid)
-		emit(tr, TRACER_FORKED, t)->parent = parent;
+		act_emit(tr, TRACER_FORKED, t)->parent = parent;
 }
 
 /*
@@ -148,8 +149,8 @@ static int on_cloned(struct tracer *tr, struct tracee *t)
 
 static void drop(struct tracer *tr, struct tracee *t)
 {
-	if (t->state == TRACEE_HELD)
-		emit(tr, TRACER_GONE, t);
+	if (t->state == TRACEE_HELD || t->state == TRACEE_WAITS)
+		act_emit(tr, TRACER_GONE, t);
 	tracee_drop(&tr->table, t);
 }
 
@@ -181,14 +182,15 @@ static int on_execed(struct tracer *tr, struct tracee *t)
 	t = take_over(tr, t, (pid_t)former);
 	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR)
 		grant_end(t);
-	if (t->state == TRACEE_HELD) { /* its thread is not in the table: cannot be, but be whole */
-		emit(tr, TRACER_GONE, t);
+	if (t->state == TRACEE_HELD || t->state == TRACEE_WAITS) {
+		/* its thread is not in the table: cannot be, but be whole */
+		act_emit(tr, TRACER_GONE, t);
 		call_release(&t->call);
 	}
 	t->restore_arg = -1;
 	execfd_free(t);
 	take_exec_error(tr, t->tgid);
-	emit(tr, TRACER_EXECED, t);
+	act_emit(tr, TRACER_EXECED, t);
 	act_run(t); /* by CONT: the exit stop of this execve is not needed */
 	return 0;
 }
@@ -202,13 +204,13 @@ static void on_ended(struct tracer *tr, struct tracee *t, int status)
 		return;
 	int error = take_exec_error(tr, whole.tgid);
 	if (error < 0) {
-		struct tracer_event *e = emit(tr, TRACER_SPAWN_FAILED, &whole);
+		struct tracer_event *e = act_emit(tr, TRACER_SPAWN_FAILED, &whole);
 		e->error = error;
 		e->stage = TRACER_STAGE_EXEC;
 	}
 	if (tr->any_stopped)
 		tr->any_stopped = jobs_process_ended(&tr->table, whole.tid);
-	emit(tr, TRACER_EXITED, &whole)->status = status;
+	act_emit(tr, TRACER_EXITED, &whole)->status = status;
 }
 
 /* ---- job control ---- */
@@ -231,7 +233,7 @@ static void on_group_stop(struct tracer *tr, struct tracee *t, int sig)
 	leader->job_stopped = true;
 	leader->stopped_under = parent_of(leader->tid);
 	tr->any_stopped = true;
-	emit(tr, TRACER_STOPPED, t)->sig = sig;
+	act_emit(tr, TRACER_STOPPED, t)->sig = sig;
 }
 
 static void note_continued(struct tracer *tr, struct tracee *t)
@@ -241,7 +243,7 @@ static void note_continued(struct tracer *tr, struct tracee *t)
 	if (!t->listening || !leader || !leader->job_stopped)
 		return;
 	leader->job_stopped = false;
-	emit(tr, TRACER_CONTINUED, t);
+	act_emit(tr, TRACER_CONTINUED, t);
 }
 
 /* ---- calls ---- */
@@ -391,7 +393,7 @@ static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kin
 {
 	tracee_to(t, TRACEE_HELD);
 	tr->counts.refused += kind == TRACER_REFUSED;
-	emit(tr, kind, t)->call = &t->call;
+	act_emit(tr, kind, t)->call = &t->call;
 }
 
 static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *ent, int64_t result)
@@ -441,6 +443,13 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 
 /* ---- the loop's body ---- */
 
+/* A signal is about to be delivered. */
+static void on_signal(struct tracer *tr, struct tracee *t, int sig)
+{
+	waits_signalled(t);
+	act_resume(t, jobs_signal(tr->terminal_session, t->tgid, sig));
+}
+
 static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int status)
 {
 	switch (tracee_step(t, stop.kind)) {
@@ -450,9 +459,10 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 	case TRACEE_ACT_RESUME:
 		if (stop.kind == STOP_TRAP)
 			note_continued(tr, t);
-		act_resume(t, stop.kind == STOP_SIGNAL
-				      ? jobs_signal(tr->terminal_session, t->tgid, stop.value)
-				      : 0);
+		if (stop.kind == STOP_SIGNAL)
+			on_signal(tr, t, stop.value);
+		else
+			act_resume(t, 0);
 		return 0;
 	case TRACEE_ACT_SECCOMP:
 		return on_seccomp(tr, t);
@@ -477,6 +487,10 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 	case TRACEE_ACT_LISTEN:
 		on_group_stop(tr, t, stop.value);
 		return 0;
+	case TRACEE_ACT_LEFT:
+		act_emit(tr, TRACER_GONE, t);
+		waits_end(t);
+		return act_on(tr, t, stop, status);
 	case TRACEE_ACT_ENDED:
 		on_ended(tr, t, status);
 		return 0;

@@ -38,6 +38,9 @@ struct tracer {
  * must be empty). 0, or -ENOMEM.
  */
 int act_on_status(struct tracer *tr, const struct reap_status *s);
+/* An event for the caller, to be filled further. */
+struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
+			      const struct tracee *t);
 /* Let the tracee go on, with a signal or 0. A tracee that is gone is normal weather. */
 void act_resume(struct tracee *t, int sig);
 /* The same, out of whatever it was in. */

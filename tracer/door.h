@@ -1,5 +1,6 @@
 /*
- * door: the seccomp listeners, where a marked open waits for its descriptor.
+ * door: the seccomp listeners, where a marked open waits for its descriptor, and where the calls
+ * that the supervisor does itself (tracer/waits.h) wait for their result.
  *
  * One listener a spawn (each installs its own filter), all behind one epoll descriptor. A listener
  * whose last tracee is gone is closed when door_next() meets its hang-up. Nothing here blocks but
@@ -19,7 +20,9 @@ struct door_guest {
 	int listener; /* a loan */
 	uint64_t id;
 	pid_t tid;
+	uint32_t audit_arch; /* AUDIT_ARCH_* */
 	int nr;
+	uint64_t ip; /* behind the system call instruction */
 	uint64_t args[6];
 };
 
@@ -40,5 +43,9 @@ int door_next(struct door *d, struct door_guest *ret);
  * the guest still waiting.
  */
 int door_give(const struct door_guest *guest, int fd, bool cloexec);
-/* The guest's call fails with error (-errno). A guest that left is fine. */
-void door_refuse(const struct door_guest *guest, int error);
+/*
+ * The guest's call returns result (>= 0, or -errno) without having run. A guest that left is fine.
+ */
+void door_answer(const struct door_guest *guest, int64_t result);
+/* Does the guest still wait? (Killed, or replaced by a sibling's exec, it does not.) */
+bool door_waits(const struct door_guest *guest);

@@ -7,6 +7,8 @@
 #include <linux/audit.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/fscrypt.h>
+#include <linux/fsverity.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
@@ -114,11 +116,26 @@ static void wall_body(struct program *p, const struct sysent *ent)
 	ret(p, RET_TRACE);
 }
 
+int filter_waits(const struct sysent *ent)
+{
+	/* A message's address is in memory: sendmsg and sendmmsg pass (README says so). */
+	return ent->group == SYS_GROUP_META;
+}
+
 static bool watched(const struct sysent *ent)
 {
-	return ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
+	return filter_waits(ent) || ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
 	       ent->group == SYS_GROUP_GUARD;
 }
+
+/* Ioctls that set attributes; a descriptor for reading is enough for them. */
+static const uint32_t attribute_ioctls[] = {
+	(uint32_t)FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, (uint32_t)FS_IOC_SETVERSION,
+	FS_IOC32_SETVERSION,	   FS_IOC_FSSETXATTR,
+};
+
+/* Such as can't be taken back: sealed by fs-verity, encrypted. As on a file system without them. */
+static const uint32_t lasting_ioctls[] = {FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY};
 
 /*
  * Landlock asks about an ioctl on a device that was opened inside. Most ioctls are a terminal's or
@@ -133,6 +150,10 @@ static void ioctl_body(struct program *p)
 	ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
 	ret_if(p, BPF_JEQ, FICLONE, RET_ALLOW);
 	ret_if(p, BPF_JEQ, FS_IOC_FIEMAP, RET_ALLOW);
+	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
+		ret_if(p, BPF_JEQ, attribute_ioctls[i], RET_DOOR);
+	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls); i++)
+		ret_if(p, BPF_JEQ, lasting_ioctls[i], RET_ERRNO(EOPNOTSUPP));
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, ~0xffu);
 	ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
 	ret_if(p, BPF_JEQ, SIOCGIFNAME & ~0xffu, RET_ALLOW);
@@ -185,6 +206,31 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 	ret(p, RET_TRACE);
 }
 
+/* A send without an address goes where the socket is connected to: that was looked at then. */
+static void sendto_body(struct program *p, bool wide)
+{
+	load(p, OFF_LOW(4));
+	size_t low = skip_unless(p, BPF_JEQ, 0);
+	if (wide) {
+		load(p, OFF_HIGH(4));
+		size_t high = skip_unless(p, BPF_JEQ, 0);
+		ret(p, RET_ALLOW);
+		land(p, high);
+	} else {
+		ret(p, RET_ALLOW);
+	}
+	land(p, low);
+	ret(p, RET_DOOR);
+}
+
+static void door_body(struct program *p, enum sys_id id, bool wide)
+{
+	if (id == SYS_ID_sendto)
+		sendto_body(p, wide);
+	else
+		ret(p, RET_DOOR);
+}
+
 static void body(struct program *p, const struct sysent *ent, bool wide)
 {
 	if (sysent_id(ent) == SYS_ID_ioctl)
@@ -193,6 +239,8 @@ static void body(struct program *p, const struct sysent *ent, bool wide)
 		wall_body(p, ent);
 	else if (ent->group == SYS_GROUP_GUARD)
 		guard_body(p, sysent_id(ent), wide);
+	else if (filter_waits(ent))
+		door_body(p, sysent_id(ent), wide);
 	else
 		ret(p, RET_TRACE);
 }

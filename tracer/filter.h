@@ -4,8 +4,11 @@
  * What it does with a call, by its row's group:
  *   WALL     stops for the tracer; an open with O_PATH passes (Landlock never refuses it); an open
  *            with the GRANT mark waits at the door (USER_NOTIF); ioctls of terminals and sockets
- *            pass, TIOCSTI and TIOCLINUX are EPERM
+ *            pass, TIOCSTI and TIOCLINUX are EPERM, those that set a file's attributes wait at
+ *            the door
  *   MOUNT    stops for the tracer
+ *   META     waits at the door
+ *   CONNECT  waits at the door, but for sendto without an address, sendmsg and sendmmsg: they pass
  *   GUARD    clone with CLONE_UNTRACED, prctl(PR_SET_SECCOMP), ptrace, seccomp, io_uring_setup and
  *            open_by_handle_at stop, and the watched parts of socketcall; clone3 is ENOSYS
  *   others, and numbers without a row, pass
@@ -37,5 +40,7 @@
  * Reads and allocates nothing; any architecture pair this build knows is in the one program.
  */
 int filter_build(uint32_t grant, struct sock_filter *out, size_t cap, size_t *ret_len);
+/* Do this row's calls wait at the door before they run? */
+int filter_waits(const struct sysent *ent);
 /* Can this row's call carry the GRANT mark? */
 int filter_grants(const struct sysent *ent);

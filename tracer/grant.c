@@ -71,14 +71,14 @@ void grant_guest(struct tracer *tr, const struct door_guest *guest)
 
 	/* A forged mark, or a foreign filter's work: nothing is pending for this one. */
 	if (!t || t->state != TRACEE_DOOR || t->grant_fd < 0 || guest->nr != t->at.nr) {
-		door_refuse(guest, -ENOSYS);
+		door_answer(guest, -ENOSYS);
 		return;
 	}
 	int r = door_give(guest, t->grant_fd, t->grant_cloexec);
 	if (r == -ENOENT)
 		return;
 	if (r < 0)
-		door_refuse(guest, r);
+		door_answer(guest, r);
 	tr->counts.handed += r == 0;
 	close(TAKE_FD(t->grant_fd));
 }
@@ -116,7 +116,7 @@ int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec)
 {
 	int given AUTOCLOSE = fd;
 
-	if (!filter_grants(t->call.ent))
+	if (t->state != TRACEE_HELD || !filter_grants(t->call.ent))
 		return -EINVAL;
 	int r = prepare(tr, t);
 	call_release(&t->call);

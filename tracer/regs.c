@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
-static enum sys_arch arch_of(uint32_t audit)
+enum sys_arch regs_arch(uint32_t audit)
 {
 	switch (audit) {
 	case AUDIT_ARCH_X86_64:
@@ -30,7 +30,7 @@ int regs_call(pid_t tid, struct regs_call *ret)
 	memset(&info, 0, sizeof(info));
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) < 0)
 		return -errno;
-	*ret = (struct regs_call){.arch = arch_of(info.arch), .ip = info.instruction_pointer};
+	*ret = (struct regs_call){.arch = regs_arch(info.arch), .ip = info.instruction_pointer};
 	switch (info.op) {
 	case PTRACE_SYSCALL_INFO_ENTRY:
 		ret->at = REGS_AT_ENTRY;
@@ -70,6 +70,12 @@ int regs_set_sigmask(pid_t tid, uint64_t mask)
 
 #ifdef __x86_64__
 
+/* The kernel's restart codes (its include/linux/errno.h). */
+#define KERNEL_ERESTARTSYS    512
+#define KERNEL_ERESTARTNOINTR 513
+
+#define CS_I386 0x23 /* __USER32_CS */
+
 #define INSN_SIZE 2 /* syscall, sysenter's way back in the vdso, int $0x80 */
 
 /* PTRACE_GETREGS, unlike GETREGSET, has one layout for 64-bit and 32-bit tracees alike. */
@@ -99,6 +105,24 @@ int regs_set_result(pid_t tid, int64_t result)
 	if (err < 0)
 		return err;
 	r.rax = (uint64_t)result;
+	return set(tid, &r);
+}
+
+int regs_begin_anew(pid_t tid)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0 || (int32_t)r.rax != -KERNEL_ERESTARTSYS)
+		return err;
+	enum sys_arch arch = r.cs == CS_I386 ? SYS_ARCH_I386 : SYS_ARCH_X86_64;
+	const struct sysent *ent = sysent_by_nr(arch, (int32_t)r.orig_rax);
+	if (!ent)
+		return 0;
+	bool part = sysent_id(ent) == SYS_ID_socketcall;
+	if (ent->group != SYS_GROUP_META && ent->group != SYS_GROUP_CONNECT && !part)
+		return 0;
+	r.rax = (uint64_t)-KERNEL_ERESTARTNOINTR;
 	return set(tid, &r);
 }
 
@@ -230,6 +254,12 @@ int regs_set_result(pid_t tid, int64_t result)
 		return err;
 	r.regs[0] = (uint64_t)result;
 	return set(tid, &r);
+}
+
+int regs_begin_anew(pid_t tid)
+{
+	(void)tid;
+	return 0;
 }
 
 int regs_skip(pid_t tid, int64_t result)

@@ -27,12 +27,20 @@ struct regs_call {
 };
 
 int regs_call(pid_t tid, struct regs_call *ret);
+/* The architecture of an AUDIT_ARCH_*; SYS_ARCH_COUNT: none that we know. */
+enum sys_arch regs_arch(uint32_t audit_arch);
 
 /*
  * Is this result one of the kernel's own restart codes (512 to 516, errno.h of the kernel)? Then
  * the call has not ended: it begins anew, or becomes EINTR after a handler.
  */
 bool regs_restarts(int64_t result);
+/*
+ * At a signal's stop: a call of row-group META or CONNECT that the signal broke off before it began
+ * is begun anew after the handler, whatever the handler's SA_RESTART. (aarch64 has decided before
+ * the stop: there it stays EINTR for a handler without SA_RESTART.)
+ */
+int regs_begin_anew(pid_t tid);
 /* At an exit stop: what the call returns. */
 int regs_set_result(pid_t tid, int64_t result);
 /* At a seccomp stop: the call does not run and returns `result`. */

@@ -115,6 +115,21 @@ static const uint8_t acts[TRACEE_STATE_COUNT][STOP_KIND_COUNT] = {
 			[STOP_OTHER] = A(RESUME),
 			[STOP_NONE] = A(RESUME),
 		},
+	/* No signal but SIGKILL ends the wait once we know of it (5.19); before that, each does. */
+	[TRACEE_WAITS] =
+		{
+			[STOP_EXITED] = A(ENDED),
+			[STOP_KILLED] = A(ENDED),
+			[STOP_SECCOMP] = A(LEFT),
+			[STOP_SYSCALL] = A(LEFT),
+			[STOP_CLONED] = A(LEFT),
+			[STOP_EXECED] = A(EXECED),
+			[STOP_GROUP] = A(LEFT),
+			[STOP_TRAP] = A(LEFT),
+			[STOP_SIGNAL] = A(LEFT),
+			[STOP_OTHER] = A(LEFT),
+			[STOP_NONE] = A(LEFT),
+		},
 };
 
 enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind)
@@ -124,14 +139,15 @@ enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind)
 
 /* The ways from state to state; anything else is a bug of ours. */
 static const uint8_t ways[TRACEE_STATE_COUNT] = {
-	[TRACEE_NEW] = 1 << TRACEE_RUN | 1 << TRACEE_CALL,
-	[TRACEE_RUN] = 1 << TRACEE_RUN | 1 << TRACEE_CALL,
-	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD,
+	[TRACEE_NEW] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
+	[TRACEE_RUN] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
+	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_WAITS,
 	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER,
 	[TRACEE_ENTER] = 1 << TRACEE_RUN | 1 << TRACEE_DOOR,
 	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC,
 	[TRACEE_EXEC] = 1 << TRACEE_RUN | 1 << TRACEE_CLOSE,
 	[TRACEE_CLOSE] = 1 << TRACEE_RUN,
+	[TRACEE_WAITS] = 1 << TRACEE_RUN | 1 << TRACEE_CALL,
 };
 
 void tracee_to(struct tracee *t, enum tracee_state state)
@@ -142,7 +158,8 @@ void tracee_to(struct tracee *t, enum tracee_state state)
 
 bool tracee_needs_syscall(const struct tracee *t)
 {
-	return t->state != TRACEE_NEW && t->state != TRACEE_RUN && t->state != TRACEE_HELD;
+	return t->state != TRACEE_NEW && t->state != TRACEE_RUN && t->state != TRACEE_HELD &&
+	       t->state != TRACEE_WAITS;
 }
 
 /* ---- the table ---- */

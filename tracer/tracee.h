@@ -10,6 +10,7 @@
 #pragma once
 
 #include "tracer/call.h"
+#include "tracer/door.h"
 #include "tracer/regs.h"
 #include "tracer/stop.h"
 
@@ -27,6 +28,7 @@ enum tracee_state {
 	TRACEE_DOOR,  /* a grant: waits at the door, then comes to the exit stop */
 	TRACEE_EXEC,  /* makes an exec by descriptor (execfd.h), to its seccomp stop and its end */
 	TRACEE_CLOSE, /* that failed: closes the descriptor again, on its way to the exit stop */
+	TRACEE_WAITS, /* at the door, before its call was run (waits.h) */
 	TRACEE_STATE_COUNT,
 };
 
@@ -44,6 +46,7 @@ enum tracee_act {
 	TRACEE_ACT_CLONED, /* a new tracee is announced */
 	TRACEE_ACT_EXECED,
 	TRACEE_ACT_LISTEN, /* a job-control stop: stay stopped, but hear SIGCONT */
+	TRACEE_ACT_LEFT,   /* it waits no longer: forget the call, then see what stop it is */
 	TRACEE_ACT_ENDED,
 	TRACEE_ACT_COUNT,
 };
@@ -60,9 +63,12 @@ struct tracee {
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */
 	struct regs_call entered;
-	struct call call;      /* decoded; while HELD */
-	int restore_arg;       /* argument to put back at the exit stop, -1: none */
-	struct execfd *execfd; /* owned; an exec by descriptor is on its way, else NULL */
+	struct call call;	 /* decoded; while HELD or WAITS */
+	int restore_arg;	 /* argument to put back at the exit stop, -1: none */
+	struct execfd *execfd;	 /* owned; an exec by descriptor is on its way, else NULL */
+	struct door_guest guest; /* while WAITS */
+	bool waits_in_call;	 /* it had come to the seccomp stop of its call already */
+	bool restarts;		 /* it was answered "begin anew after the signal" (waits.h) */
 	/* While ENTER or DOOR, and (the mask alone) EXEC or CLOSE: */
 	int grant_fd; /* owned; -1 once it was given */
 	bool grant_cloexec;

@@ -6,11 +6,19 @@
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
 #include "tracer/util.h"
+#include "tracer/waits.h"
 
 #include <errno.h>
 #include <sys/random.h>
 
 #define STOPS_AT_ONCE 256 /* handled by one tracer_next() before the caller has its turn */
+
+/* Somebody is at the door: to be handed a descriptor, or with a call that never runs by itself. */
+static void take_guest(struct tracer *tr, const struct door_guest *guest)
+{
+	if (!waits_begin(tr, guest))
+		grant_guest(tr, guest);
+}
 
 /* One status, else one guest. 1 something was done, 0 nothing is there. */
 static int advance(struct tracer *tr)
@@ -27,7 +35,7 @@ static int advance(struct tracer *tr)
 	}
 	r = door_next(tr->door, &guest);
 	if (r > 0)
-		grant_guest(tr, &guest);
+		take_guest(tr, &guest);
 	return r;
 }
 
@@ -37,7 +45,7 @@ static void close_door(struct tracer *tr)
 	struct door_guest guest;
 
 	while (door_next(tr->door, &guest) > 0)
-		grant_guest(tr, &guest);
+		take_guest(tr, &guest);
 }
 
 int tracer_next(struct tracer *tr, struct tracer_event *ret)
@@ -172,13 +180,16 @@ int tracer_fd(const struct tracer *tr)
 static struct tracee *held(const struct tracer *tr, struct tracee_name who)
 {
 	struct tracee *t = tracee_find(&tr->table, who.tid);
+	bool answerable = t && (t->state == TRACEE_HELD || t->state == TRACEE_WAITS);
 
-	return t && t->gen == who.gen && t->state == TRACEE_HELD ? t : NULL;
+	return answerable && t->gen == who.gen ? t : NULL;
 }
 
 bool tracer_is_held(const struct tracer *tr, struct tracee_name who)
 {
-	return held(tr, who) != NULL;
+	struct tracee *t = held(tr, who);
+
+	return t && (t->state == TRACEE_HELD || door_waits(&t->guest));
 }
 
 int tracer_deny(struct tracer *tr, struct tracee_name who)
@@ -187,6 +198,10 @@ int tracer_deny(struct tracer *tr, struct tracee_name who)
 
 	if (!t)
 		return -ESRCH;
+	if (t->state == TRACEE_WAITS) {
+		waits_answer(t, -EACCES);
+		return 0;
+	}
 	call_release(&t->call);
 	act_run(t);
 	return 0;
@@ -198,6 +213,10 @@ int tracer_set_result(struct tracer *tr, struct tracee_name who, int64_t result)
 
 	if (!t)
 		return -ESRCH;
+	if (t->state == TRACEE_WAITS) {
+		waits_answer(t, result);
+		return 0;
+	}
 	int r = regs_set_result(t->tid, result);
 	call_release(&t->call);
 	act_run(t);
@@ -210,6 +229,8 @@ int tracer_again(struct tracer *tr, struct tracee_name who)
 
 	if (!t)
 		return -ESRCH;
+	if (t->state == TRACEE_WAITS)
+		return -EINVAL;
 	int r = regs_repeat(t->tid, &t->entered, -1, 0);
 	call_release(&t->call);
 	act_run(t);

@@ -37,6 +37,14 @@ enum tracer_event_kind {
 	 */
 	TRACER_REFUSED,
 	/*
+	 * A call that Landlock knows nothing about (chmod, connect ...: groups META and CONNECT)
+	 * waits at the door and has not run. It never runs: it returns what tracer_set_result()
+	 * says, or EACCES by tracer_deny(). `call` as for REFUSED, its result -EACCES. The thread
+	 * sleeps in the kernel, it is in no stop; SIGKILL ends it (GONE), other signals wait.
+	 * Memory and descriptors of its process may change meanwhile: act on copies alone.
+	 */
+	TRACER_WAITS,
+	/*
 	 * With options.see_changes: a watched call that creates, writes, removes or renames
 	 * succeeded. Decoded; the thread is held until tracer_deny() (= go on, the result stands).
 	 */
@@ -125,6 +133,7 @@ struct tracer_counts {
 	uint64_t refused; /* TRACER_REFUSED events */
 	uint64_t handed;  /* descriptors handed over */
 	uint64_t unwound; /* stacks that were asked for */
+	uint64_t waited;  /* TRACER_WAITS events */
 };
 
 int tracer_new(const struct tracer_options *options, struct tracer **ret);
@@ -140,7 +149,7 @@ int tracer_spawn(struct tracer *t, const struct tracer_spawn *s, pid_t *ret_pid,
 		 enum tracer_stage *ret_stage);
 
 /*
- * Readable when a handed-over call waits, or when tracer_next() left work behind so that the caller
+ * Readable when a call waits at the door, or when tracer_next() left work behind so that the caller
  * could have its turn. Lives as long as the tracer.
  */
 int tracer_fd(const struct tracer *t);
@@ -165,7 +174,10 @@ int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloe
  * the call is no exec; -ENOMEM: the thread is still held.
  */
 int tracer_exec_fd(struct tracer *t, struct tracee_name who, int fd);
-/* Run the held call once more, natively (after something made it possible). */
+/*
+ * Run the held call once more, natively (after something made it possible). -EINVAL: a call that
+ * waits at the door never runs natively.
+ */
 int tracer_again(struct tracer *t, struct tracee_name who);
 
 /*

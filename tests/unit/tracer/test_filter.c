@@ -98,6 +98,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 			return TRACED;
 		}
 	case SYS_GROUP_META:
+		return SECCOMP_RET_USER_NOTIF;
 	case SYS_GROUP_CONNECT:
 	case SYS_GROUP_LOOK:
 	case SYS_GROUP_COUNT:
