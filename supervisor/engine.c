@@ -281,6 +281,9 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_REFUSED:
 		refusal_begin(r, ev);
 		break;
+	case TRACER_WAITS:
+		refusal_at_door(r, ev);
+		break;
 	case TRACER_CHANGED:
 		changed(r, ev);
 		break;
@@ -516,6 +519,19 @@ static void run_until_done(struct run *r)
 
 /* ---- before and after ---- */
 
+/*
+ * An ordinary user's tree can't become anybody else: it runs with no_new_privs, and without
+ * capabilities of our own user namespace no id or group can be changed.
+ */
+static bool has_one_identity(const struct identity *self)
+{
+	uid_t uid[3];
+	gid_t gid[3];
+	return !self->caps && !getresuid(&uid[0], &uid[1], &uid[2]) && uid[0] == uid[1] &&
+	       uid[1] == uid[2] && !getresgid(&gid[0], &gid[1], &gid[2]) && gid[0] == gid[1] &&
+	       gid[1] == gid[2];
+}
+
 static int set_up(struct run *r, struct command *found)
 {
 	struct report *rep = &r->out->report;
@@ -539,6 +555,7 @@ static int set_up(struct run *r, struct command *found)
 	r->env = environ_make(r->command->env, r->command->scrub, r->command->scrub_secrets,
 			      r->session->tmpdir);
 	err = r->env ? identity_self(&r->self) : -ENOMEM;
+	r->one_identity = !err && has_one_identity(&r->self);
 	if (!err)
 		err = broker_new(&r->broker);
 	if (!err)

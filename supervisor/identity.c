@@ -128,11 +128,35 @@ int identity_self(struct identity *ret)
 	return of_proc("/proc/thread-self", ret);
 }
 
+static bool same_groups(const struct identity *a, const struct identity *b)
+{
+	return a->ngroups == b->ngroups &&
+	       !memcmp(a->groups, b->groups, a->ngroups * sizeof a->groups[0]);
+}
+
 bool identity_same(const struct identity *a, const struct identity *b)
 {
 	return a->fsuid == b->fsuid && a->fsgid == b->fsgid && a->caps == b->caps &&
-	       a->ngroups == b->ngroups &&
-	       !memcmp(a->groups, b->groups, a->ngroups * sizeof a->groups[0]);
+	       same_groups(a, b);
+}
+
+#define BIT(cap) (1ull << (cap))
+
+/* CAP_DAC_READ_SEARCH gives nothing to who has CAP_DAC_OVERRIDE. */
+static uint64_t caps_for_files(const struct identity *id)
+{
+	uint64_t mask = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
+			BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_LINUX_IMMUTABLE) |
+			BIT(CAP_SETFCAP);
+	if (id->caps & BIT(CAP_DAC_OVERRIDE))
+		mask &= ~BIT(CAP_DAC_READ_SEARCH);
+	return id->caps & mask;
+}
+
+bool identity_same_to_files(const struct identity *a, const struct identity *b)
+{
+	return a->fsuid == b->fsuid && a->fsgid == b->fsgid &&
+	       caps_for_files(a) == caps_for_files(b) && same_groups(a, b);
 }
 
 static int set_effective(uint64_t want, bool all)

@@ -31,6 +31,11 @@ int identity_self(struct identity *ret);
 /* Same rights to files? (The umask does not count.) */
 bool identity_same(const struct identity *a, const struct identity *b);
 /*
+ * The same rights to names, modes, owners and times? Capabilities that have no say in these (of the
+ * kernel's own, of devices, of other processes) may differ, as root's do from its tree's.
+ */
+bool identity_same_to_files(const struct identity *a, const struct identity *b);
+/*
  * The calling thread takes the identity on for file access (not the umask). -EPERM where we may
  * not. It may be taken again and again: the permitted capabilities are kept.
  */

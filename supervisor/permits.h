@@ -21,6 +21,8 @@ struct permits_who {
  * set (static) where something else than the file's own permissions refuses it.
  */
 int permits_call(const struct permits_who *who, const struct call *c, const char **ret_note);
+/* May it come to what the call's path i names at all? 0 or -EACCES. */
+int permits_way(const struct permits_who *who, const struct call *c, unsigned i);
 /* May it be run, as a program of the chain that an exec opens? */
 int permits_run(const struct permits_who *who, int object, const char **ret_note);
 /*

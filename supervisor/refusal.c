@@ -3,6 +3,7 @@
  */
 #include "supervisor/run.h"
 
+#include "supervisor/doorstep.h"
 #include "supervisor/proc.h"
 #include "supervisor/reach.h"
 #include "supervisor/redact.h"
@@ -135,6 +136,33 @@ static void record(struct run *r, const struct waiter *w, const struct ruling *r
 
 /* ---- waiters ---- */
 
+static void waiter_free(struct waiter *w)
+{
+	broker_meta_release(&w->meta);
+	verdict_release(&w->verdict);
+	free(w);
+}
+
+/* NULL: no memory. Not in the list yet. */
+static struct waiter *waiter_new(const struct tracer_event *ev)
+{
+	struct waiter *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	*w = (struct waiter){
+		.who = ev->who, .pid = ev->pid, .call = ev->call, .since_ms = run_now_ms()};
+	path_init(&w->verdict.refused);
+	w->meta.fd = -1;
+	return w;
+}
+
+static void waiter_add(struct run *r, struct waiter *w)
+{
+	w->next = r->waiters;
+	r->waiters = w;
+	lifecycle_holding(r, true);
+}
+
 static void waiter_drop(struct run *r, struct waiter *w)
 {
 	struct waiter **p = &r->waiters;
@@ -142,8 +170,7 @@ static void waiter_drop(struct run *r, struct waiter *w)
 		p = &(*p)->next;
 	BUG(!*p);
 	*p = w->next;
-	verdict_release(&w->verdict);
-	free(w);
+	waiter_free(w);
 	lifecycle_holding(r, r->waiters != NULL);
 }
 
@@ -222,6 +249,8 @@ static bool needs_another(const struct waiter *w)
 
 static bool can_be_done_in_place(const struct waiter *w)
 {
+	if (w->at_door)
+		return true;
 	return broker_can(w->call) && !depends_on_opener(&w->call->path[0].at);
 }
 
@@ -236,6 +265,15 @@ static bool is_open_around(const struct run *r, const struct path_at *at)
 	return below.allow & ACCESS_CREATE;
 }
 
+/* While it was asked about the thread may have died, and its number be another's. */
+static void act_at_door(struct run *r, struct waiter *w)
+{
+	if (!tracer_is_held(r->tracer, w->who))
+		return;
+	r->brokered += w->question != 0;
+	tracer_set_result(r->tracer, w->who, doorstep_perform(r, w));
+}
+
 static void act(struct run *r, struct waiter *w)
 {
 	if (!can_be_done_in_place(w)) {
@@ -244,6 +282,11 @@ static void act(struct run *r, struct waiter *w)
 		return;
 	}
 	leave_question(r, w, "covered");
+	if (w->at_door && doorstep_is_instant(w)) {
+		act_at_door(r, w);
+		waiter_drop(r, w);
+		return;
+	}
 	struct broker_request request = {.call = w->call,
 					 .view = {w->who.tid, w->pid},
 					 .as = &w->as,
@@ -596,17 +639,12 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 
 void refusal_begin(struct run *r, const struct tracer_event *ev)
 {
-	struct waiter *w = calloc(1, sizeof *w);
+	struct waiter *w = waiter_new(ev);
 	if (!w) {
 		tracer_deny(r->tracer, ev->who);
 		return;
 	}
-	*w = (struct waiter){
-		.who = ev->who, .pid = ev->pid, .call = ev->call, .since_ms = run_now_ms()};
-	path_init(&w->verdict.refused);
-	w->next = r->waiters;
-	r->waiters = w;
-	lifecycle_holding(r, true);
+	waiter_add(r, w);
 	struct call_view view = {ev->who.tid, ev->pid};
 	int err = call_resolve(ev->call, view);
 	if (!err)
@@ -645,6 +683,47 @@ void refusal_noticed(struct run *r, const struct tracer_event *ev)
 		return;
 	record(r, &w, NULL, false, BY_NONE, LIFETIME_ONCE);
 	verdict_release(&w.verdict);
+}
+
+/* It would fail without any sandbox: it fails like that, and nothing is asked. */
+static void fail_at_door(struct run *r, struct waiter *w, int error)
+{
+	w->call->result = error;
+	if (error == -EACCES || error == -EPERM) {
+		w->verdict.verdict = VERDICT_PERMISSIONS;
+		record(r, w, NULL, false, BY_NONE, LIFETIME_ONCE);
+	}
+	tracer_set_result(r->tracer, w->who, error);
+	waiter_free(w);
+}
+
+void refusal_at_door(struct run *r, const struct tracer_event *ev)
+{
+	struct waiter *w = waiter_new(ev);
+	int64_t result;
+	if (!w) {
+		tracer_deny(r->tracer, ev->who);
+		return;
+	}
+	w->at_door = true;
+	if (!doorstep_look(r, w, &result)) {
+		tracer_set_result(r->tracer, w->who, result);
+		waiter_free(w);
+		return;
+	}
+	bool allowed = ruling_of(r, w).effect == EFFECT_ALLOW;
+	if (allowed && doorstep_is_instant(w)) {
+		act_at_door(r, w);
+		waiter_free(w);
+		return;
+	}
+	int error = allowed ? 0 : doorstep_fails_anyway(r, w);
+	if (error) {
+		fail_at_door(r, w, error);
+		return;
+	}
+	waiter_add(r, w);
+	settle(r, w);
 }
 
 /*
@@ -721,8 +800,7 @@ void refusal_release(struct run *r)
 	while (r->waiters) {
 		struct waiter *w = r->waiters;
 		r->waiters = w->next;
-		verdict_release(&w->verdict);
-		free(w);
+		waiter_free(w);
 	}
 	while (r->onces)
 		ruling_once_forget(r, r->onces->pid);

@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 /* ---- answers for once ---- */
 
@@ -155,6 +157,12 @@ static bool has_onces(const struct run *r, pid_t pid)
 /* What reaches the thing behind a name. Making or removing one of its names changes no other. */
 #define OF_CONTENT (ACCESS_READ | ACCESS_WRITE | ACCESS_EXEC | ACCESS_META | ACCESS_IOCTL)
 
+/*
+ * What a second name lets one doubt. Not attributes: whoever may write the file natively by this
+ * name has more than that, and tar and cp set them on every hard link.
+ */
+#define DOUBTFUL (OF_CONTENT & ~ACCESS_META)
+
 static bool makes_a_name(enum call_need need)
 {
 	return need == CALL_NEED_OPEN || need == CALL_NEED_SYMLINK || need == CALL_NEED_MKNOD ||
@@ -262,7 +270,7 @@ static void guard_thing(const struct run *r, const struct guard *g, const struct
 		out->effect = EFFECT_DENY;
 		out->rule = NULL;
 		out->note = "a protected path would lie below it";
-	} else if (at->exists && (access & OF_CONTENT) && guard_hardlink_doubt(g, &at->st)) {
+	} else if (at->exists && (access & DOUBTFUL) && guard_hardlink_doubt(g, &at->st)) {
 		out->effect = EFFECT_ASK;
 		out->note = "it has other names, and one may be protected";
 		out->asked[0] = access;
@@ -366,6 +374,23 @@ bool ruling_is_unnamed(const struct call *c, unsigned i)
 	return c->path[i].need == CALL_NEED_LINK_FROM && at->exists && !at->st.st_nlink;
 }
 
+/*
+ * A file that no name leads to (a pipe, a memfd, O_TMPFILE, what was deleted while it was open):
+ * its attributes are the affair of those who hold it.
+ */
+static bool has_no_name(const struct path_at *at)
+{
+	struct statfs fs;
+	if (!at->unreachable || !at->exists)
+		return false;
+	if (!at->st.st_nlink)
+		return true;
+	if (fstatfs(at->object, &fs))
+		return false;
+	return fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC ||
+	       fs.f_type == ANON_INODE_FS_MAGIC;
+}
+
 struct ruling ruling_of(struct run *r, const struct waiter *w)
 {
 	struct ruling out = {.effect = EFFECT_ALLOW};
@@ -373,6 +398,8 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 		const struct need *need = &w->verdict.need[i];
 		if (!need->access || !need->at || ruling_is_unnamed(w->call, i))
 			continue;
+		if (need->access == ACCESS_META && has_no_name(need->at))
+			return out;
 		if (need->at->unreachable || !need->at->real) {
 			if (is_its_own_again(w))
 				return out;

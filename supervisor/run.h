@@ -7,6 +7,7 @@
 #pragma once
 
 #include "supervisor/broker.h"
+#include "supervisor/broker_meta.h"
 #include "supervisor/changes.h"
 #include "supervisor/confine.h"
 #include "supervisor/engine.h"
@@ -22,7 +23,7 @@
 /* Runs of one command, the first included: a rerun that needs a further rerun each time ends. */
 #define RUNS_MAX 10
 
-/* A refused call whose thread is held. */
+/* A call whose thread is held: one that was refused, or that waits at the door. */
 struct waiter {
 	struct waiter *next;
 	struct tracee_name who;
@@ -30,11 +31,13 @@ struct waiter {
 	struct call *call; /* a loan of the tracer's until the thread is answered */
 	struct identity as;
 	struct verdict_result verdict;
-	uint64_t question; /* asking */
-	bool was_asked;	   /* allowed by an answer of this session, not by a rule before it */
-	uint64_t act;	   /* acting */
-	int64_t since_ms;  /* held since, monotonic */
-	bool again;	   /* to be decided anew (settle_after) */
+	uint64_t question;	 /* asking */
+	bool was_asked;		 /* allowed by an answer of this session, not by a rule before it */
+	uint64_t act;		 /* acting */
+	int64_t since_ms;	 /* held since, monotonic */
+	bool again;		 /* to be decided anew (settle_after) */
+	bool at_door;		 /* it has not run, and never will (doorstep.h) */
+	struct broker_meta meta; /* at_door, an attribute call: what it wants */
 };
 
 /* An answer "once": this process, this path, these accesses, until it execs or ends. */
@@ -69,6 +72,7 @@ struct run {
 	char **env;	  /* owned */
 	const char *cwd;
 	struct identity self;
+	bool one_identity; /* no tracee can be anybody else than us */
 
 	struct llabi abi;
 	struct llruleset *ruleset;
@@ -130,6 +134,8 @@ bool run_has_answerer(const struct run *r);
 
 /* refusal.c */
 void refusal_begin(struct run *r, const struct tracer_event *ev);
+/* A call waits at the door. */
+void refusal_at_door(struct run *r, const struct tracer_event *ev);
 void refusal_gone(struct run *r, struct tracee_name who);
 void refusal_answered(void *run, const struct question *q, const struct answer *a);
 void refusal_act_done(struct run *r, const struct broker_done *done);

@@ -138,7 +138,7 @@ enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind)
 }
 
 /* The ways from state to state; anything else is a bug of ours. */
-static const uint8_t ways[TRACEE_STATE_COUNT] = {
+static const uint16_t ways[TRACEE_STATE_COUNT] = {
 	[TRACEE_NEW] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
 	[TRACEE_RUN] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
 	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_WAITS,

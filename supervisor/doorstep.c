@@ -1,0 +1,109 @@
+#include "supervisor/doorstep.h"
+
+#include "supervisor/permits.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static bool is_meta(const struct waiter *w)
+{
+	return w->call->ent->need[0] != CALL_NEED_CONNECT;
+}
+
+/* By descriptor: its file, as if a path had led there. */
+static int look_at_fd(struct waiter *w)
+{
+	struct path_at *at = &w->verdict.refused;
+	at->object = fcntl(w->meta.fd, F_DUPFD_CLOEXEC, 3);
+	if (at->object < 0 || fstat(at->object, &at->st))
+		return -errno;
+	at->exists = true;
+	int err = path_of_fd(at->object, &at->real);
+	at->unreachable = err != 0;
+	return err == -ENOMEM ? err : 0;
+}
+
+/* 0; or -errno, the call's result. */
+static int look_at_meta(struct waiter *w, struct call_view view)
+{
+	int err = broker_meta_read(w->call, view, &w->meta);
+	if (err || w->meta.done)
+		return err;
+	struct need *need = &w->verdict.need[0];
+	need->access = ACCESS_META;
+	if (w->meta.fd >= 0) {
+		need->at = &w->verdict.refused;
+		return look_at_fd(w);
+	}
+	err = call_resolve(w->call, view);
+	if (!err)
+		err = w->call->path[0].error;
+	need->at = &w->call->path[0].at;
+	return !err && !need->at->exists ? -ENOENT : err;
+}
+
+bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
+{
+	struct call_view view = {w->who.tid, w->pid};
+	path_init(&w->verdict.refused);
+	w->verdict.verdict = VERDICT_SANDBOX;
+	w->meta.fd = -1;
+	int err = look_at_meta(w, view);
+	if (!err && !w->meta.done) {
+		if (r->one_identity)
+			w->as = r->self;
+		else
+			err = identity_of(view.tid, &w->as);
+	}
+	*ret_result = err;
+	return !err && !w->meta.done;
+}
+
+/* Modes, owners and times ask for few capabilities, attributes and flags for any. */
+static bool is_caller(const struct run *r, const struct waiter *w)
+{
+	bool few = w->meta.kind == BROKER_META_MODE || w->meta.kind == BROKER_META_OWNER ||
+		   w->meta.kind == BROKER_META_TIMES;
+	return few ? identity_same_to_files(&w->as, &r->self) : identity_same(&w->as, &r->self);
+}
+
+/* As the call's caller, who must be able to come to the thing by its path. */
+static int begin_as_caller(const struct run *r, const struct waiter *w)
+{
+	struct permits_who who = {{w->who.tid, w->pid}, &w->as, &r->self};
+	int err = w->call->path[0].given ? permits_way(&who, w->call, 0) : 0;
+	return err || is_caller(r, w) ? err : identity_enter(&w->as);
+}
+
+static void end_as_caller(const struct run *r, const struct waiter *w)
+{
+	/* Staying somebody else would make every later act wrong. */
+	if (!is_caller(r, w))
+		BUG(identity_enter(&r->self) != 0);
+}
+
+int doorstep_fails_anyway(const struct run *r, const struct waiter *w)
+{
+	const struct path_at *at = w->verdict.need[0].at;
+	int err = begin_as_caller(r, w);
+	if (!err && is_meta(w))
+		err = broker_meta_fails_anyway(&w->meta, at->object, &at->st, &w->as);
+	end_as_caller(r, w);
+	return err;
+}
+
+bool doorstep_is_instant(const struct waiter *w)
+{
+	return is_meta(w);
+}
+
+int64_t doorstep_perform(const struct run *r, const struct waiter *w)
+{
+	int err = begin_as_caller(r, w);
+	if (!err)
+		err = broker_meta_perform(&w->meta, w->verdict.need[0].at->object);
+	end_as_caller(r, w);
+	return err;
+}
