@@ -290,7 +290,7 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_EXECED:
 		if (ev->pid == r->main)
 			r->out->ran = true;
-		ruling_once_forget(r, ev->pid);
+		ruling_once_execed(r, ev->pid);
 		notice_exec(r, ev->pid);
 		break;
 	case TRACER_EXITED:

@@ -328,6 +328,8 @@ static void run_copy(struct run *r, struct waiter *w, const struct broker_done *
 	}
 	r->brokered++;
 	r->noticed[RUN_NOTICE_COPIED]++;
+	if (needs_another(w))
+		ruling_once_keep(r, w->pid);
 	tracer_exec_fd(r->tracer, w->who, TAKE_FD(fd));
 	waiter_drop(r, w);
 }

@@ -32,11 +32,12 @@ int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access)
 	return 0;
 }
 
-void ruling_once_forget(struct run *r, pid_t pid)
+static void forget(struct run *r, pid_t pid, bool ended)
 {
 	for (struct once **p = &r->onces; *p;) {
 		struct once *o = *p;
-		if (o->pid != pid) {
+		if (o->pid != pid || (o->stays && !ended)) {
+			o->stays &= o->pid != pid;
 			p = &o->next;
 			continue;
 		}
@@ -44,6 +45,22 @@ void ruling_once_forget(struct run *r, pid_t pid)
 		free(o->path);
 		free(o);
 	}
+}
+
+void ruling_once_forget(struct run *r, pid_t pid)
+{
+	forget(r, pid, true);
+}
+
+void ruling_once_execed(struct run *r, pid_t pid)
+{
+	forget(r, pid, false);
+}
+
+void ruling_once_keep(struct run *r, pid_t pid)
+{
+	for (struct once *o = r->onces; o; o = o->next)
+		o->stays |= o->pid == pid;
 }
 
 /* ---- the ruling ---- */

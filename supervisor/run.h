@@ -45,6 +45,7 @@ struct once {
 	struct once *next;
 	pid_t pid;
 	uint32_t access;
+	bool stays; /* over one exec */
 	char *path; /* owned */
 };
 
@@ -174,6 +175,10 @@ bool ruling_is_unnamed(const struct call *c, unsigned i);
 int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
 uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path);
 void ruling_once_forget(struct run *r, pid_t pid);
+/* The process has another program. */
+void ruling_once_execed(struct run *r, pid_t pid);
+/* Its next exec is a step of the one that was answered: what it has stays. */
+void ruling_once_keep(struct run *r, pid_t pid);
 
 /* answer.c */
 
