@@ -101,10 +101,12 @@ static void take_line(struct objmap *m, char *text, struct head *head)
 		*head = (struct head){l.dev, l.ino, l.start};
 	if (!l.exec || m->codes == OBJMAP_CODES_MAX)
 		return;
-	m->code[m->codes++] = (struct objmap_code){.start = l.start,
-						   .end = l.end,
-						   .offset = l.offset,
-						   .object = object_of(m, &l, head)};
+	int object = object_of(m, &l, head);
+	if (object < 0 && m->loose == OBJMAP_LOOSE_MAX)
+		return;
+	m->loose += object < 0;
+	m->code[m->codes++] = (struct objmap_code){
+		.start = l.start, .end = l.end, .offset = l.offset, .object = object};
 }
 
 int objmap_read(struct objmap *m, pid_t tgid)

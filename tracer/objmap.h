@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define OBJMAP_CODES_MAX   1024
+#define OBJMAP_CODES_MAX 1536
+#define OBJMAP_LOOSE_MAX                                                                           \
+	512 /* of them, mappings of no file: a JIT's must not crowd out the others */
 #define OBJMAP_OBJECTS_MAX 256
 #define OBJMAP_NAMES_MAX   (128u << 10)
 #define OBJMAP_TEXT_MAX	   (16u << 20) /* of /proc/PID/maps */
@@ -34,6 +36,7 @@ struct objmap_code {
 struct objmap {
 	struct objmap_code code[OBJMAP_CODES_MAX];
 	size_t codes;
+	size_t loose; /* of no file */
 	struct objmap_object object[OBJMAP_OBJECTS_MAX];
 	size_t objects;
 	char names[OBJMAP_NAMES_MAX]; /* the first byte is for nobody */

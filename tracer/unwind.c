@@ -93,20 +93,37 @@ static bool ended_within(int pidfd, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-static bool has_time_left(clockid_t cpu, int64_t until_ms)
+/* proc(5): the state follows the name, which may hold anything, in parentheses. */
+static bool is_runnable(pid_t pid)
 {
-	return now_ms(cpu) < UNWIND_CPU_MS && now_ms(CLOCK_MONOTONIC) < until_ms;
+	char path[32], text[512];
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	const char *end = strrchr(text, ')');
+	return end && !strncmp(end, ") R", 3);
+}
+
+static bool has_time_left(pid_t pid, clockid_t cpu, int64_t since_ms)
+{
+	int64_t passed_ms = now_ms(CLOCK_MONOTONIC) - since_ms;
+	if (now_ms(cpu) >= UNWIND_CPU_MS)
+		return false;
+	return passed_ms < UNWIND_WALL_MS || (passed_ms < UNWIND_BUSY_MS && is_runnable(pid));
 }
 
 /* Until it has ended, or its time is over; then it is killed. */
 static void wait_for(struct unwind *u, pid_t pid)
 {
 	clockid_t cpu;
-	int64_t until_ms = now_ms(CLOCK_MONOTONIC) + UNWIND_WALL_MS;
+	int64_t since_ms = now_ms(CLOCK_MONOTONIC);
 	int pidfd AUTOCLOSE = pidfd_open(pid, 0);
 	bool ended = false;
 	if (pidfd >= 0 && !clock_getcpuclockid(pid, &cpu))
-		while (!(ended = ended_within(pidfd, POLL_MS)) && has_time_left(cpu, until_ms))
+		while (!(ended = ended_within(pidfd, POLL_MS)) && has_time_left(pid, cpu, since_ms))
 			;
 	if (!ended)
 		kill(pid, SIGKILL);

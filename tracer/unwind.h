@@ -27,10 +27,13 @@
 #include <sys/types.h>
 
 #define UNWIND_FRAMES_MAX 32
-/* Of the helper's processor time; a waiting helper, or a busy machine, gets UNWIND_WALL_MS. */
-#define UNWIND_CPU_MS	50
-#define UNWIND_WALL_MS	500
-#define UNWIND_NAME_MAX 256 /* of a function, its NUL included; longer ones are cut */
+/*
+ * The helper's time: of a processor; all in all, when it waits for something then; and all in all
+ * on a machine too busy to let it run.
+ */
+#define UNWIND_CPU_MS  50
+#define UNWIND_WALL_MS 500
+#define UNWIND_BUSY_MS 5000
 
 /* Why the list ends where it does. */
 enum unwind_end {
@@ -45,7 +48,7 @@ enum unwind_end {
 
 struct unwind_frame {
 	uint64_t ip;
-	const char *function; /* as the symbol table has it; NULL: not known */
+	const char *function; /* as the symbol table has it, cut at 255 bytes; NULL: not known */
 	uint64_t function_offset;
 	const char *object;	/* a path, "[vdso]"; NULL: code that is of no file (a JIT's) */
 	uint64_t object_offset; /* the address in the object, as addr2line -e wants it */
@@ -74,7 +77,7 @@ int unwind_new(struct unwind **ret);
 void unwind_free(struct unwind *u);
 /*
  * By the thread that traces tid, which must be in a ptrace stop. max: frames, at most
- * UNWIND_FRAMES_MAX. Blocks for a few ms, UNWIND_WALL_MS at most. 0 and at least one frame; -ESRCH;
+ * UNWIND_FRAMES_MAX. Blocks for a few ms; see UNWIND_*_MS. 0 and at least one frame; -ESRCH;
  * -EBUSY: an earlier helper can't be got rid of yet; -ENOMEM, -EAGAIN: no process can be made.
  */
 int unwind_thread(struct unwind *u, pid_t tid, size_t max, struct unwind_stack **ret);

@@ -148,8 +148,11 @@ static const struct image *image_of(struct helper *h, int object)
 static bool is_mapped_file(struct helper *h, const struct objmap_object *o)
 {
 	unsigned char theirs[PAGE], file[PAGE];
-	return !o->by_path || (peek(h, o->base, theirs, PAGE) &&
-			       pread(o->fd, file, PAGE, 0) == PAGE && !memcmp(theirs, file, PAGE));
+	if (!o->by_path)
+		return true;
+	ssize_t n = pread(o->fd, file, PAGE, 0);
+	return n >= (ssize_t)sizeof(Elf32_Ehdr) && peek(h, o->base, theirs, (size_t)n) &&
+	       !memcmp(theirs, file, (size_t)n);
 }
 
 /* ---- libunwind's questions ---- */

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 
 /* What is done at the refusal of our own file, and what came of it. */
 struct look {
@@ -144,6 +145,42 @@ static const char *noise_case(void)
 Test(unwind, stacks_and_tables_of_noise, .timeout = 120)
 {
 	case_both(noise_case);
+}
+
+/* Waits, traced, with a memory that only a privileged tracer may read. */
+static void be_undumpable(void)
+{
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && prctl(PR_SET_DUMPABLE, 0) == 0)
+		raise(SIGSTOP);
+	_exit(0);
+}
+
+static const char *undumpable_case(void)
+{
+	struct unwind_stack *s = NULL;
+	struct unwind *u;
+	int status;
+	if (unwind_new(&u))
+		return "new";
+	pid_t pid = fork();
+	if (pid == 0)
+		be_undumpable();
+	bool stopped = waitpid(pid, &status, 0) == pid && WIFSTOPPED(status);
+	int r = stopped ? unwind_thread(u, pid, 8, &s) : -EINVAL;
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	unwind_free(u);
+	enum unwind_end end = s ? s->end : UNWIND_ENDS;
+	uint64_t ip = s ? s->frame[0].ip : 0;
+	unwind_unref(s);
+	if (r || !ip || (end == UNWIND_UNREADABLE) != (getuid() != 0))
+		return failf("%d, ends %d", r, (int)end);
+	return NULL;
+}
+
+Test(unwind, a_memory_that_may_not_be_read, .timeout = 60)
+{
+	case_both(undumpable_case);
 }
 
 static const char *running_case(void)

@@ -220,6 +220,10 @@ class Hostile(Stacks):
                 self.assertTrue(self.stack_of(NEST, "noise", str(seed), self.secret)["stack"])
                 self.assertTrue(self.stack_of(NEST, "frames", str(seed), self.secret)["stack"])
 
+    def test_a_crowd_of_mappings_hides_nothing(self):
+        d = self.stack_of(NEST, "crowd", self.secret)
+        self.assertEqual(CHAIN, functions(d["stack"])[1:4])
+
     def paused(self, path):
         """A run of the copy that waits for a line before it goes for the secret."""
         talk = Talk(self, ["--", path, "pause", self.secret], stdin=subprocess.PIPE)
@@ -244,6 +248,7 @@ class Hostile(Stacks):
         d = self.details(talk, q)
         talk.answer(q, answer="allow", lifetime="once")
         self.assertStatus(talk.finish())
+        self.assertEqual("complete", d["stack_end"])
         return [f for f in d["stack"] if f["object"] and "nest" in f["object"]]
 
     def replaced(self, replace):
