@@ -364,17 +364,6 @@ static int pidfd_of(struct call_view view)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Does the tracee's "/" mean ours? */
-static bool has_our_root(pid_t tid)
-{
-	char path[64];
-	struct statx theirs, ours;
-	const unsigned mask = STATX_INO | STATX_MNT_ID;
-	snprintf(path, sizeof path, "/proc/%d/root", tid);
-	return !statx(AT_FDCWD, path, 0, mask, &theirs) && !statx(AT_FDCWD, "/", 0, mask, &ours) &&
-	       theirs.stx_ino == ours.stx_ino && theirs.stx_mnt_id == ours.stx_mnt_id;
-}
-
 /* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
 static int take_bind(struct job *j, const struct broker_request *rq)
 {
@@ -390,18 +379,20 @@ static int take_bind(struct job *j, const struct broker_request *rq)
 		return -errno;
 	if (j->at[0].parent < 0)
 		return -EACCES;
-	as_given = as_given && has_our_root(view.tid);
+	as_given = as_given && path_has_our_root(view.tid);
 	snprintf(path, sizeof path, "/proc/%d/cwd", view.tid);
 	j->cwd = as_given ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : copy_fd(j->at[0].parent);
 	if (j->cwd < 0)
 		return -errno;
 	const char *given = as_given ? c->path[0].given : j->at[0].name;
 	size_t len = strlen(given);
-	if (len >= sizeof j->address.sun_path)
+	if (len > sizeof j->address.sun_path)
 		return -EINVAL;
 	j->address.sun_family = AF_UNIX;
-	memcpy(j->address.sun_path, given, len + 1);
-	j->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+	/* One that fills the address needs no NUL (unix(7)). */
+	memcpy(j->address.sun_path, given, len);
+	j->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+				     (len < sizeof j->address.sun_path));
 	return 0;
 }
 

@@ -54,15 +54,6 @@ static int read_sysctl(const char *file)
 
 /* ---- the way to it ---- */
 
-static bool has_our_root(pid_t tid)
-{
-	char path[64];
-	struct stat theirs, ours;
-	snprintf(path, sizeof path, "/proc/%d/root/.", tid);
-	return !stat(path, &theirs) && !stat("/", &ours) && theirs.st_dev == ours.st_dev &&
-	       theirs.st_ino == ours.st_ino;
-}
-
 /* procfs shows each process its own, and magic links lead where no path does. */
 static bool depends_on_walker(const struct path_at *at)
 {
@@ -81,7 +72,7 @@ static struct start start_of(const struct permits_who *who, const struct call_pa
 	if (p->given[0] == '/') {
 		snprintf(path, sizeof path, "/proc/%d/root", who->view.tid);
 		s.resolve = RESOLVE_IN_ROOT;
-	} else if (!has_our_root(who->view.tid)) {
+	} else if (!path_has_our_root(who->view.tid)) {
 		return s; /* ".." and links would lead elsewhere than they lead the tracee */
 	} else if (p->dirfd == AT_FDCWD) {
 		snprintf(path, sizeof path, "/proc/%d/cwd", who->view.tid);

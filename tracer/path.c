@@ -177,6 +177,14 @@ static bool same_place(int a, int b)
 	       x.stx_mnt_id == y.stx_mnt_id;
 }
 
+bool path_has_our_root(pid_t tid)
+{
+	int root AUTOCLOSE = open_root(tid);
+	int ours AUTOCLOSE = open_step(AT_FDCWD, "/", 0);
+
+	return root >= 0 && ours >= 0 && same_place(root, ours);
+}
+
 static int step_up(struct walk *w)
 {
 	if (same_place(w->cur, w->root))

@@ -67,3 +67,5 @@ int path_resolve(pid_t tid, pid_t tgid, int dirfd, const char *given, unsigned f
  * tree). Owned string in *ret, or -ENOENT where it has no such name.
  */
 int path_of_fd(int fd, char **ret);
+/* Does the thread's "/" mean ours? False after chroot, pivot_root, in another mount namespace. */
+bool path_has_our_root(pid_t tid);
