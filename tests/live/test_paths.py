@@ -7,7 +7,7 @@ import shutil
 import socket
 
 from path_help import PathCase
-from run_help import allow, both_users, deny, fixture, main
+from run_help import TIMEOUT, WARDER, allow, both_users, deny, fixture, main
 
 PATH_MAX = 4096
 
@@ -51,6 +51,15 @@ class Names(PathCase):
         done = self.ops(*(("read", name) for name in self.names), ("read", other), answer=deny)
         self.assertEqual(["ok ODD"] * len(self.names) + ["EACCES"], done.said)
         self.assertEqual([other], [q["path"] for q in done.asked])
+
+    def test_both_names_of_a_move(self):
+        new = [name + b" moved" for name in self.names]
+        rows = [row for a, b in zip(self.names, new) for row in (("from", a), ("rename", b))]
+        done = self.ops(*rows)
+        self.assertEqual(["ok"] * len(new), done.said)
+        for where in (done.asked, done.report["denials"]):
+            self.assertEqual(list(zip(self.names, new)),
+                             [(self.bytes_of(d, "path"), self.bytes_of(d, "path2")) for d in where])
 
     def test_names_to_be_made(self):
         names = [os.fsencode(self.outside) + b"/new " + name for name in self.ODD]
@@ -173,6 +182,16 @@ class Bases(PathCase):
         self.assertEqual([("outside/s", None, ["create"])], self.asked(done))
         with socket.socket(socket.AF_UNIX) as s:
             self.assertRaises(ConnectionRefusedError, s.connect, f"{self.outside}/s")  # bound, not listening
+
+    def test_the_longest_address(self):
+        name = f"{self.outside}/s"
+        path = name + "x" * (108 - len(name))
+        for args in ((), ("--rule", f"allow rw {self.outside}/s* exact")):
+            with self.subTest(args):
+                done = self.ops(("bind-full", name), args=args)
+                self.assertEqual(["ok"], done.said, done)
+                self.assertEqual([path] if not args else [], [q["path"] for q in done.asked])
+                os.unlink(path)
 
     def test_an_empty_path_with_a_base(self):
         done = self.ops(("dir", self.secret), ("link-empty", f"{self.outside}/second"))
@@ -318,6 +337,16 @@ class Magic(PathCase):
             done = self.ops(("read", "/dev/stdin"), ("write", "/dev/stdin"), stdin=f)
         self.assertEqual("ok OUTSIDE", done.said[0])
         self.assertEqual([("outside/f", "/dev/stdin", ["write"])], self.asked(done))
+
+    def test_output_that_is_a_file(self):
+        out = self.write("outside/out", "before\n")
+        for way in ("/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
+            with self.subTest(way), open(out, "r+") as f:
+                p = self.start([WARDER, "run", "--report", self.report_file, "--", "sh", "-c", f"echo {way} > {way}"],
+                               stdout=f)
+                self.assertEqual(0, p.wait(timeout=TIMEOUT))
+                self.assertEqual([], self.read_report()["denials"])
+                self.assertEqual(f"{way}\n", self.read("outside/out"))
 
     def test_deleted_files(self):
         """As a here-document is one: opened again by the same access, and by no other."""
