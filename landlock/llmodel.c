@@ -195,8 +195,6 @@ static int reparent(const struct lldomain *d, const struct end *from, const stru
 static int judge(const struct lldomain *d, const struct end *from, const struct end *to,
 		 bool exchange)
 {
-	if (!lldomain_is_asked(d))
-		return 0;
 	if (!llwalk_same(&from->walk.start, &to->walk.start))
 		return reparent(d, from, to, exchange);
 	return (from->needs | to->needs) & ~lldomain_granted(d, &from->walk.access) ? -EACCES : 0;

@@ -122,7 +122,9 @@ static int to_the_mounts_root(const struct lldomain *d, struct climb *c,
 	return r;
 }
 
-/* First the directories up to the filesystem's own root, then the mount that it was opened in. */
+/* First the directories up to the filesystem's own root, then the mount that it was opened in. If
+ * it was not this directory that was moved away but a mount point further up, then mountinfo does
+ * not list the mount, and that is the end. */
 static int walk_apart(const struct lldomain *d, int dir_fd, struct llwalk *walk)
 {
 	struct climb c;

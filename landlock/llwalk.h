@@ -39,5 +39,6 @@ bool llwalk_same(const struct llwalk_node *a, const struct llwalk_node *b);
 
 /* Walk from the directory `dir_fd`, which stays the caller's. Errors of statx(2); -ENOTDIR;
  * -ESTALE: a directory on the way was mounted over after its child was opened, so that it can't be
- * seen; those of llescape_reopen for a directory that was moved out of its mount. */
+ * seen; -ENOENT: the directory of a mount point was moved out of its own mount; those of
+ * llescape_reopen for a directory that was moved out of its mount itself. */
 int llwalk_up(const struct lldomain *d, int dir_fd, struct llwalk *ret);
