@@ -46,6 +46,27 @@ class Corners(RunCase):
         denial, = done.denials()  # one thing, refused and granted often
         self.assertEqual(("allow", self.secret), (denial["answer"], denial["path"]))
 
+    def test_threads_vanish_in_an_exec_at_every_moment(self):
+        done = self.run_report("--yes", "--", PROCS, "execs", self.secret, "100")
+        self.assertEqual("bad 0\n", done.out, done)
+        self.assertStatus(done)
+        self.assertEqual([], done.report["leftovers"])
+
+    def test_a_busy_process_starves_nobody(self):
+        done = self.hold("-x", os.path.dirname(PROCS), "--", "bash", "-c", "(while :; do : < /dev/null; done) & "
+                         f"{fixture('shape')} plain {self.secret}; s=$?; kill $!; exit $s")
+        self.assertStatus(done, 40)
+        self.assertEqual(1, len(done.asked))
+
+    @needs("su")
+    def test_su_says_so_itself(self):
+        if self.uid == 0:
+            self.skipTest("root loses nothing by it")
+        done = self.run_report("--", "su", "--version")
+        self.assertStatus(done)
+        self.assertEqual(["su is setuid; it ran without that privilege"], done.report["engine"]["notes"])
+        self.assertIn("warder: su is setuid; it ran without that privilege\n", done.err)
+
     def test_the_process_ends_while_its_thread_is_held(self):
         talk = Talk(self, ["--", PROCS, "exit-held", self.secret])
         q = talk.ask()

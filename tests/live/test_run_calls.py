@@ -3,6 +3,7 @@
 
 import os
 import stat
+import unittest
 
 from run_help import RunCase, both_users, deny, fixture, main
 
@@ -10,8 +11,9 @@ CALLS = fixture("run_calls")
 FULL = "a full line\n"
 
 
-@both_users
-class Calls(RunCase):
+class CallsCase(RunCase):
+    calls = CALLS
+
     def fill(self):
         """The directory that run_calls works in, always in the same state."""
         self.remove()
@@ -60,7 +62,7 @@ class Calls(RunCase):
 
     def by_native(self, *names):
         self.fill()
-        done = self.native(CALLS, self.outside, *names)
+        done = self.native(self.calls, self.outside, *names)
         self.assertStatus(done)
         return done.out.splitlines(), self.tree()
 
@@ -73,10 +75,13 @@ class Calls(RunCase):
         self.assertEqual(*same, done.err)
         self.assertEqual(tree, tree_now)
 
+
+@both_users
+class Calls(CallsCase):
     def test_the_fixture_can_tell_a_difference(self):
         lines, _ = self.by_native()
         self.assertGreater(len(lines), 90)
-        done = self.run_report("--", CALLS, self.outside)
+        done = self.run_report("--", self.calls, self.outside)
         self.assertStatus(done)
         differ = [a for a, b in zip(lines, done.out.splitlines()) if a != b]
         self.assertGreater(len(differ), 60)
@@ -84,7 +89,7 @@ class Calls(RunCase):
     def test_held_and_allowed_once(self):
         lines, tree = self.by_native()
         self.fill()
-        done = self.hold("--", CALLS, self.outside)
+        done = self.hold("--", self.calls, self.outside)
         self.assertSame(done, lines, tree, self.tree())
         self.assertEqual(1, done.report["runs"])
         self.assertGreater(done.report["engine"]["brokered"], 50)
@@ -92,7 +97,7 @@ class Calls(RunCase):
     def test_allowed_for_the_directory_and_below(self):
         lines, tree = self.by_native()
         self.fill()
-        done = self.hold("--", CALLS, self.outside, answer=self.answer_tree)
+        done = self.hold("--", self.calls, self.outside, answer=self.answer_tree)
         self.assertSame(done, lines, tree, self.tree())
 
     def answer_tree(self, q):
@@ -105,14 +110,14 @@ class Calls(RunCase):
     def test_yes_asks_nothing_and_does_all(self):
         lines, tree = self.by_native()
         self.fill()
-        done = self.run_report("--yes", "--", CALLS, self.outside)
+        done = self.run_report("--yes", "--", self.calls, self.outside)
         self.assertSame(done, lines, tree, self.tree())
         self.assertIn("--yes", done.err)
 
     def test_allowed_by_a_rule(self):
         lines, tree = self.by_native()
         self.fill()
-        done = self.run_report("--rule", f"allow rwx {self.outside}", "--", CALLS, self.outside)
+        done = self.run_report("--rule", f"allow rwx {self.outside}", "--", self.calls, self.outside)
         self.assertSame(done, lines, tree, self.tree())
         self.assertEqual([], done.denials(verdict="sandbox"))
 
@@ -122,13 +127,13 @@ class Calls(RunCase):
         lines, tree = self.by_native()
         self.fill()
         done = self.run_report("--rule", f"allow rwx {self.outside}",
-                               "--rule", f"forbid {self.outside}/sub/never", "--", CALLS, self.outside)
+                               "--rule", f"forbid {self.outside}/sub/never", "--", self.calls, self.outside)
         self.assertSame(done, lines, tree, self.tree(), "rmdir_file")
 
     def test_refused_changes_nothing(self):
         self.fill()
         before = self.tree()
-        done = self.hold("--", CALLS, self.outside, answer=deny)
+        done = self.hold("--", self.calls, self.outside, answer=deny)
         self.assertStatus(done)
         self.assertEqual(before, self.tree())
         self.assertGreater(len(done.asked), 20)
@@ -136,7 +141,7 @@ class Calls(RunCase):
 
     def asked_by(self, name):
         self.fill()
-        done = self.hold("--", CALLS, self.outside, name)
+        done = self.hold("--", self.calls, self.outside, name)
         self.assertStatus(done)
         self.assertEqual(1, len(done.asked), done)
         return done.asked[0]
@@ -168,8 +173,8 @@ class Calls(RunCase):
                 q = self.asked_by(name)
                 self.assertEqual((call, access, os.path.join(self.outside, path), exists),
                                  (q["call"], q["access"], q["path"], q["exists"]))
-                self.assertEqual([CALLS, self.outside, name], q["argv"])
-                self.assertEqual(CALLS, q["exe"])
+                self.assertEqual([self.calls, self.outside, name], q["argv"])
+                self.assertEqual(self.calls, q["exe"])
                 self.assertEqual(self.outside if name == "bind_new" else self.project, q["cwd"])
 
     def test_what_is_asked_of_two_paths(self):
@@ -192,11 +197,34 @@ class Calls(RunCase):
                      "open_file_as_directory", "openat2_no_symlinks", "openat2_bad_flags",
                      "openat2_beneath_out", "link_directory", "creat_below_file", "creat_long_name"):
             with self.subTest(name):
-                done = self.hold("--", CALLS, self.outside, name)
+                done = self.hold("--", self.calls, self.outside, name)
                 self.assertStatus(done)
                 self.assertIn("failed", done.out)
                 self.assertNothingAsked(done)
                 self.assertEqual([], done.denials(verdict="sandbox"))
+
+
+@both_users
+@unittest.skipUnless(os.path.exists(fixture("run_calls_i386")), "gcc-multilib is missing")
+class CallsOf32Bits(CallsCase):
+    """By their own numbers, and with 32-bit structures."""
+
+    calls = fixture("run_calls_i386")
+
+    def test_held_and_allowed_once(self):
+        lines, tree = self.by_native()
+        self.fill()
+        done = self.hold("--", self.calls, self.outside)
+        self.assertSame(done, lines, tree, self.tree())
+        self.assertEqual(1, done.report["runs"])
+
+    def test_refused_changes_nothing(self):
+        self.fill()
+        before = self.tree()
+        done = self.hold("--", self.calls, self.outside, answer=deny)
+        self.assertStatus(done)
+        self.assertEqual(before, self.tree())
+        self.assertGreater(len(done.asked), 20)
 
 
 if __name__ == "__main__":
