@@ -355,6 +355,7 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 		tracer_again(r->tracer, w->who);
 	} else if (fd >= 0) {
 		r->brokered++;
+		handed_add(&r->handed, fd);
 		bool cloexec = w->call->open_flags & O_CLOEXEC;
 		tracer_hand_over(r->tracer, w->who, TAKE_FD(fd), cloexec);
 	} else {
@@ -521,6 +522,9 @@ static void ask_or_refuse(struct run *r, struct waiter *w, const struct ruling *
 static void settle(struct run *r, struct waiter *w)
 {
 	struct ruling ruling = ruling_of(r, w);
+	/* What no rule of the user's speaks of, and what fails anyway, fails as it would. */
+	if (w->verdict.anyway && ruling.effect == EFFECT_DENY && !ruling.rule)
+		ruling.effect = EFFECT_ASK;
 	switch (ruling.effect) {
 	case EFFECT_ALLOW:
 		w->was_asked |= ruling.rule && ruling.rule->source == RULE_ANSWER;
@@ -656,6 +660,12 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 				   .as = &w->as,
 				   .self = &r->self,
 				   .ruleset = r->ruleset};
+	/* A descriptor's missing name (tracer.h): is it missing only because we opened it? */
+	if (!err && ev->call->result == -ENOENT &&
+	    !handed_has(&r->handed, &ev->call->path[0].at.st)) {
+		refuse(r, w);
+		return;
+	}
 	if (!err)
 		err = verdict_of(&in, &w->verdict);
 	if (err) {

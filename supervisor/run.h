@@ -12,6 +12,7 @@
 #include "supervisor/confine.h"
 #include "supervisor/engine.h"
 #include "supervisor/guard.h"
+#include "supervisor/handed.h"
 #include "supervisor/prompt.h"
 #include "supervisor/protocol.h"
 #include "supervisor/pty.h"
@@ -116,6 +117,7 @@ struct run {
 	bool run_again;
 	bool rerun_useful; /* a grant was given that could not be done in place */
 	uint64_t brokered;
+	struct handed handed;
 	unsigned noticed[RUN_NOTICES];
 	struct buf noticed_of[RUN_NOTICES]; /* the first programs' names, escaped, with commas */
 	char **unprivileged;		    /* owned: a note for each program (notice_exec) */

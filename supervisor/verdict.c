@@ -280,6 +280,9 @@ static void judge_rights(const struct verdict_input *in, struct verdict_result *
 		judge_ioctl(in, r);
 	else if (!ruleset_grants_all(in))
 		r->verdict = VERDICT_SANDBOX;
+	else if (in->call->result == -ENOENT)
+		r->verdict =
+			VERDICT_SANDBOX; /* supervisor/handed.h: nothing but us is in the way */
 	else if (in->call->result == -EXDEV)
 		r->verdict = VERDICT_CROSS_DEVICE; /* within one mount: overlayfs, btrfs */
 	if (r->verdict == VERDICT_SANDBOX && is_of_one_process(&in->call->path[0].at)) {

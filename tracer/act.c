@@ -351,12 +351,14 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
  * file's own owner or driver says EPERM (security/landlock/fs.c, hook_file_truncate and _ioctl:
  * EACCES).
  */
-static bool refused(const struct sysent *ent, int64_t result)
+static bool refused(const struct sysent *ent, const uint64_t args[6], int64_t result)
 {
 	bool two = ent->need[1] != CALL_NEED_NONE;
 
 	if (ent->arg[0] == ARG_FILE)
 		return result == -EACCES;
+	if (sysent_id(ent) == SYS_ID_linkat && (args[4] & AT_EMPTY_PATH) && result == -ENOENT)
+		return true;
 	return result == -EACCES || result == -EPERM || (two && result == -EXDEV);
 }
 
@@ -398,7 +400,7 @@ static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kin
 
 static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *ent, int64_t result)
 {
-	bool is_refused = refused(ent, result);
+	bool is_refused = refused(ent, t->at.args, result);
 
 	if (!is_refused && !(tr->options.see_changes && result >= 0)) {
 		act_run(t);

@@ -30,10 +30,12 @@ struct tracee_name {
 
 enum tracer_event_kind {
 	/*
-	 * A watched call was refused (EACCES, EPERM, or EXDEV for rename and link). The thread is
-	 * held at the call's exit until one of tracer_deny/set_result/hand_over. `call` is decoded,
-	 * not resolved; it is a loan until the thread is answered. Meanwhile every signal but
-	 * SIGKILL stays pending, a fatal one too: to end such a process softly, answer first.
+	 * A watched call was refused (EACCES, EPERM, or EXDEV for rename and link; ENOENT for
+	 * linkat of a descriptor itself, which says so of one that another process opened). The
+	 * thread is held at the call's exit until one of tracer_deny/set_result/hand_over. `call`
+	 * is decoded, not resolved; it is a loan until the thread is answered. Meanwhile every
+	 * signal but SIGKILL stays pending, a fatal one too: to end such a process softly, answer
+	 * first.
 	 */
 	TRACER_REFUSED,
 	/*

@@ -15,6 +15,8 @@ PYTHON = "/usr/bin/python3"
 # it, hides. (call: the wall's, warder's)
 FAIL_ANYWAY = {
     "rename_over_full": ("EACCES", "ENOTEMPTY"),
+    "rename_directory_over_file": ("EACCES", "ENOTDIR"),
+    "rename_file_over_directory": ("EACCES", "EISDIR"),
     "unlink_directory": ("EACCES", "EISDIR"),
     "rmdir_full": ("EACCES", "ENOTEMPTY"),
     "rmdir_file": ("EACCES", "ENOTDIR"),

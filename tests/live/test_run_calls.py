@@ -25,12 +25,12 @@ class CallsCase(RunCase):
         here = self.outside
         for name in ("file", "over", "append", "trunc", "trunc2", "trunc3", "trunc4", "trunc5",
                      "trunc6", "move1", "move2", "move3", "moved3", "move4", "swap1", "sub/swap2",
-                     "del1", "full/x", "mdir/x", "mdir2/x"):
+                     "del1", "full/x", "mdir/x", "mdir2/x", "mdir3/x", "mdir5/x", "mix1", "mix2/x", "white1", "white3"):
             self.write(os.path.join(here, name), f"{name}: {FULL}")
-        for name in ("empty", "deld1", "deld2", "sgid"):
+        for name in ("empty", "empty2", "deld1", "deld2", "sgid"):
             self.own_dir(os.path.join(here, name))
         os.chmod(os.path.join(here, "sgid"), 0o2755)
-        for name, to in (("link", "file"), ("dangling", "target"), ("dangling2", "nothing"),
+        for name, to in (("link", "file"), ("link2", "file"), ("dangling", "target"), ("dangling2", "nothing"),
                          ("loop", "loop"), ("del2", "file")):
             os.symlink(to, os.path.join(here, name))
             self.own(os.path.join(here, name))
@@ -162,6 +162,9 @@ class Calls(CallsCase):
                 ("open_directory", "openat", ["list"], "sub", True),
                 ("open_unnamed", "openat", ["read", "write", "create"], "sub", True),
                 ("openat2_read", "openat2", ["read"], "file", True),
+                ("openat2_larger", "openat2", ["read"], "file", True),
+                ("openat2_at_end", "openat2", ["read", "write"], "file", True),
+                ("openat2_in_root_up", "openat2", ["write"], "file", True),
                 ("mkdir_new", "mkdir", ["create"], "dir1", False),
                 ("mknod_fifo", "mknodat", ["create"], "node2", False),
                 ("symlink_new", "symlink", ["create"], "sym1", False),
@@ -182,6 +185,9 @@ class Calls(CallsCase):
                 ("rename_here", "rename", "move1", "moved1", ["create", "delete"]),
                 ("renameat_away", "renameat", "move2", "sub/moved2", ["create", "delete", "move"]),
                 ("rename_over", "renameat", "move3", "moved3", ["create", "delete"]),
+                ("rename_exchange_kinds", "renameat2", "mix1", "mix2", ["create", "delete"]),
+                ("rename_whiteout_away", "renameat2", "white3", "sub/white4", ["create", "delete", "move"]),
+                ("rename_directory", "renameat", "mdir", "sub/mdir", ["create", "delete", "move"]),
                 ("link_new", "link", "hard1", "file", ["create"]),  # the one that needs something first
                 ("linkat_new", "linkat", "file", "sub/hard2", ["create", "move"])):
             with self.subTest(name):
@@ -195,7 +201,11 @@ class Calls(CallsCase):
         for name in ("creat_excl_existing", "open_missing", "creat_in_no_directory", "mkdir_existing",
                      "open_nofollow_link", "open_loop", "unlink_missing", "rename_missing",
                      "open_file_as_directory", "openat2_no_symlinks", "openat2_bad_flags",
-                     "openat2_beneath_out", "link_directory", "creat_below_file", "creat_long_name"):
+                     "openat2_beneath_out", "link_directory", "creat_below_file", "creat_long_name",
+                     "openat2_size_0", "openat2_small", "openat2_unknown", "openat2_both_roots",
+                     "openat2_no_xdev_out", "openat2_no_magic", "openat2_cached_creat",
+                     "rename_exchange_missing", "rename_bad_flags", "rename_directory_over_file",
+                     "rename_file_over_directory", "rename_over_full", "rename_into_itself"):
             with self.subTest(name):
                 done = self.hold("--", self.calls, self.outside, name)
                 self.assertStatus(done)
