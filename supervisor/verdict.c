@@ -148,8 +148,7 @@ static int refused_in_chain(const struct verdict_input *in, struct path_at *ret,
 			break;
 		struct path_at found;
 		path_init(&found);
-		int err = path_resolve(in->view.tid, in->view.tgid, AT_FDCWD, next, PATH_FOLLOW,
-				       &found);
+		int err = path_resolve(in->view.tid, AT_FDCWD, next, PATH_FOLLOW, &found);
 		path_release(ret);
 		*ret = found;
 		at = ret;

@@ -291,8 +291,7 @@ int call_resolve(struct call *c, struct call_view view)
 		if (!p->given)
 			continue;
 		path_release(&p->at);
-		int r = path_resolve(view.tid, view.tgid, p->dirfd, p->given, flags_of(c, i),
-				     &p->at);
+		int r = path_resolve(view.tid, p->dirfd, p->given, flags_of(c, i), &p->at);
 		if (r == -ENOMEM)
 			return r;
 		p->error = r;

@@ -1,27 +1,25 @@
 #include "tracer/path.h"
 
+#include "tracer/procfs.h"
 #include "tracer/told.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 
-#define PROC_ROOT_INO 1 /* PROC_ROOT_INO of the kernel: the root directory of every procfs */
-#define O_STEP	      (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+#define O_STEP (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 #define SCOPED (PATH_IN_ROOT | PATH_BENEATH)
 
 /* Where the walk stands, and what is left to walk. */
 struct walk {
-	pid_t tid, tgid;
+	pid_t tid;
 	unsigned flags;
 	int root;     /* the tracee's root, or what takes its place */
 	int cur;      /* the directory reached so far */
@@ -208,38 +206,6 @@ static int put_before(struct walk *w, const char *text)
 	return 0;
 }
 
-static bool on_procfs(int dir)
-{
-	struct statfs fs;
-	return fstatfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-}
-
-/* A magic link is what RESOLVE_NO_MAGICLINKS refuses (openat2(2)). */
-static bool is_magic(int dir, const char *name)
-{
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
-	int fd AUTOCLOSE = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
-
-	return fd < 0 && errno == ELOOP;
-}
-
-/* What `self` and `thread-self` at the root of a procfs say to the tracee; false: not one of them.
- */
-static bool proc_self(const struct walk *w, const char *name, char *text, size_t n)
-{
-	struct stat st;
-
-	if (strcmp(name, "self") != 0 && strcmp(name, "thread-self") != 0)
-		return false;
-	if (fstat(w->cur, &st) != 0 || st.st_ino != PROC_ROOT_INO)
-		return false;
-	if (name[0] == 's')
-		snprintf(text, n, "%d", w->tgid);
-	else
-		snprintf(text, n, "%d/task/%d", w->tgid, w->tid);
-	return true;
-}
-
 static int read_link(int fd, char *text, size_t n)
 {
 	ssize_t got = readlinkat(fd, "", text, n - 1);
@@ -341,43 +307,13 @@ static int follow(struct walk *w, const struct step *s, const char *text)
 	return move_to_root(w);
 }
 
-static bool status_number(const char *text, const char *key, int *ret)
-{
-	const char *line = strstr(text, key);
-
-	return line && sscanf(line + strlen(key), ":%d", ret) == 1;
-}
-
-/*
- * Whose magic link is it? The kernel lets the tracee follow those of a process it may look into. We
- * may look into ourselves and much else; it only into itself and the others that we trace
- * (Landlock's ptrace rule: not out of its domain).
- */
-static int check_owner(const struct walk *w)
-{
-	char text[4096];
-	int tgid, tracer;
-	/* In PID/fd, PID/ns and the like it is one up. */
-	int fd AUTOCLOSE = openat(w->cur, "status", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		fd = openat(w->cur, "../status", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		return -EACCES;
-	text[n] = '\0';
-	if (!status_number(text, "\nTgid", &tgid) || !status_number(text, "\nTracerPid", &tracer))
-		return -EACCES;
-	return tgid == w->tgid || tracer == gettid() ? 0 : -EACCES;
-}
-
 static int follow_magic(struct walk *w, const struct step *s, bool *ret_done)
 {
 	if (w->flags & PATH_NO_MAGIC)
 		return -ELOOP;
 	if (w->flags & SCOPED)
 		return -EXDEV;
-	int r = check_owner(w);
+	int r = procfs_check_owner(w->cur, w->tid);
 	if (r < 0)
 		return r;
 	int target = open_step(w->cur, s->name, 0);
@@ -397,10 +333,11 @@ static int take_link(struct walk *w, const struct step *s, int link, bool *ret_d
 
 	if (++w->links > PATH_LINKS_MAX || (w->flags & PATH_NO_SYMLINKS))
 		return -ELOOP;
-	if (on_procfs(w->cur)) {
-		if (proc_self(w, s->name, text, sizeof(text)))
-			return follow(w, s, text);
-		if (is_magic(w->cur, s->name))
+	if (procfs_is(w->cur)) {
+		int self = procfs_self(w->cur, s->name, w->tid, text, sizeof(text));
+		if (self != 0)
+			return self < 0 ? self : follow(w, s, text);
+		if (procfs_is_magic(w->cur, s->name))
 			return follow_magic(w, s, ret_done);
 	}
 	int r = read_link(link, text, sizeof(text));
@@ -495,12 +432,10 @@ static int walk_from(struct walk *w, int dirfd, const char *given)
 	return r < 0 ? r : walk_on(w);
 }
 
-int path_resolve(pid_t tid, pid_t tgid, int dirfd, const char *given, unsigned flags,
-		 struct path_at *ret)
+int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct path_at *ret)
 {
 	struct path_at at;
-	struct walk w = {
-		.tid = tid, .tgid = tgid, .flags = flags, .root = -1, .cur = -1, .ret = &at};
+	struct walk w = {.tid = tid, .flags = flags, .root = -1, .cur = -1, .ret = &at};
 
 	if (!*given && !(flags & PATH_EMPTY))
 		return -ENOENT;

@@ -2,11 +2,10 @@
  * path: (dirfd, path) as the tracee sees it, as descriptors of ours.
  *
  * The walk is our own, component by component with O_PATH|O_NOFOLLOW, from the tracee's root or cwd
- * or descriptor (/proc/TID/{root,cwd,fd/N}). `self` and `thread-self` on procfs mean the tracee.
- * Magic links
- * (/proc/PID/fd/N, exe, cwd, root) are followed as the kernel does, by opening them. ".." never
- * climbs above the tracee's root. What was resolved is held by descriptor: names are not looked at
- * again.
+ * or descriptor (/proc/TID/{root,cwd,fd/N}). `self` and `thread-self` on procfs mean the tracee
+ * (tracer/procfs.h). Magic links (/proc/PID/fd/N, exe, cwd, root) are followed as the kernel does,
+ * by opening them. ".." never climbs above the tracee's root. What was resolved is held by
+ * descriptor: names are not looked at again.
  */
 #pragma once
 
@@ -59,8 +58,7 @@ void path_release(struct path_at *at);
  * -ENOTDIR, -ELOOP, -ENAMETOOLONG, -EBADF (dirfd), -EXDEV, -EACCES (no search permission for us).
  * Does not block on local file systems; O_PATH opens never block on devices or FIFOs.
  */
-int path_resolve(pid_t tid, pid_t tgid, int dirfd, const char *given, unsigned flags,
-		 struct path_at *ret);
+int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct path_at *ret);
 /*
  * The absolute path of an O_PATH descriptor of ours, verified: the name is opened again without
  * following symlinks and must be the same inode (a d_path string can be forged through a detached

@@ -182,15 +182,26 @@ class Spaces(PathCase):
         q, = [q for q in done.asked if q["call"] != "execve"]
         self.assertEqual((self.secret, "/proc/self/fd/9"), (q["path"], q["given"]))
 
-    def prepared(self, script):
-        """Another process's user and mount name space: two descriptors."""
-        p = self.start(["unshare", "-Urm", "sh", "-c", f"{script}\necho ready; exec cat"], stdin=subprocess.PIPE,
-                       stdout=subprocess.PIPE)
+    def prepared(self, script, kinds=("user", "mnt"), options="-Urm"):
+        """Another process's name spaces: a descriptor of each."""
+        p = self.start(["unshare", *options.split(), "sh", "-c", f"{script}\necho ready; exec cat"],
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(b"ready\n", p.stdout.readline())
-        fds = [os.open(f"/proc/{p.pid}/ns/{kind}", os.O_RDONLY) for kind in ("user", "mnt")]
+        pid = self.children_of(p)[0] if "f" in options else p.pid
+        fds = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
         for fd in fds:
             self.addCleanup(os.close, fd)
         return fds
+
+    def test_a_process_space_with_a_proc_of_its_own(self):
+        """There the process has another number."""
+        self.enters()
+        fds = self.prepared(":", ("user", "mnt", "pid"), "-Urmpf --mount-proc")
+        ways = ("/proc/self/fd/9", "/dev/fd/9", "/proc/thread-self/fd/9", f"/proc/self/root{self.secret}")
+        done = self.ops(*(("setns", str(fd)) for fd in fds), ("fork", "-"), ("keep-path", self.secret),
+                        *(("read", way) for way in ways), pass_fds=fds)
+        self.assertEqual(["ok"] * 4 + ["ok OUTSIDE"] * 4, done.said)
+        self.assertEqual([("outside/f", "/proc/self/fd/9", ["read"])], self.asked(done))
 
     def test_things_that_only_another_space_has(self):
         """No path of ours leads there: refused, told in its own words, and nothing is suggested."""

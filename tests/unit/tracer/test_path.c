@@ -74,7 +74,7 @@ TestSuite(path, .init = set_up, .fini = tear_down);
 
 static int resolve(int dirfd, const char *given, unsigned flags, struct path_at *at)
 {
-	return path_resolve((pid_t)syscall(SYS_gettid), getpid(), dirfd, given, flags, at);
+	return path_resolve((pid_t)syscall(SYS_gettid), dirfd, given, flags, at);
 }
 
 /* `real` begins with "/" or is below base. */
@@ -419,7 +419,7 @@ Test(path, a_chrooted_tracee)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct path_at at;
-		int r = path_resolve(o.pid, o.pid, AT_FDCWD, rows[i].given, 0, &at);
+		int r = path_resolve(o.pid, AT_FDCWD, rows[i].given, 0, &at);
 		cr_expect_eq(r, 0, "%s: %s", rows[i].given, strerror(-r));
 		if (r < 0)
 			continue;
@@ -440,11 +440,11 @@ Test(path, a_deleted_cwd)
 	struct other o;
 
 	cr_assert(other_start(&o, go_deleted));
-	cr_assert_eq(path_resolve(o.pid, o.pid, AT_FDCWD, "x", 0, &at), 0);
+	cr_assert_eq(path_resolve(o.pid, AT_FDCWD, "x", 0, &at), 0);
 	cr_expect(!at.exists && at.unreachable && !at.real);
 	cr_expect(at.told && strstr(at.told, "/doomed (deleted)/x"), "%s", at.told);
 	path_release(&at);
-	cr_assert_eq(path_resolve(o.pid, o.pid, AT_FDCWD, "../file", 0, &at), 0);
+	cr_assert_eq(path_resolve(o.pid, AT_FDCWD, "../file", 0, &at), 0);
 	cr_expect(is_real(&at, "file"));
 	path_release(&at);
 	other_end(&o);
@@ -465,11 +465,10 @@ Test(path, self_is_the_tracee)
 
 	cr_assert(other_start(&o, go_elsewhere));
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		cr_assert_eq(path_resolve(o.pid, o.pid, AT_FDCWD, names[i], 0, &at), 0, "%s",
-			     names[i]);
+		cr_assert_eq(path_resolve(o.pid, AT_FDCWD, names[i], 0, &at), 0, "%s", names[i]);
 		cr_expect(is_real(&at, "sub/inner"), "%s is %s", names[i], at.real);
 		path_release(&at);
 	}
 	other_end(&o);
-	cr_expect_lt(path_resolve(o.pid, o.pid, AT_FDCWD, "inner", 0, &at), 0);
+	cr_expect_lt(path_resolve(o.pid, AT_FDCWD, "inner", 0, &at), 0);
 }
