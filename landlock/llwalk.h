@@ -5,7 +5,8 @@
  * directory above the mount point (the mount point itself is hidden and does not count), and so on.
  *
  * One statx(2) by ".." a directory: it sees what the caller's own root and mount namespace show,
- * and needs search permission on every directory it leaves.
+ * and needs search permission on every directory it leaves. Where the directory above a mount point
+ * was itself mounted over later, ".." leads into that mount, and this is not noticed.
  */
 #pragma once
 
