@@ -147,9 +147,16 @@ static int on_cloned(struct tracer *tr, struct tracee *t)
 	return 0;
 }
 
+/* Does the caller keep a call of this thread? */
+static bool is_lent(const struct tracer *tr, const struct tracee *t)
+{
+	return t->state == TRACEE_HELD || t->state == TRACEE_WAITS || t->state == TRACEE_LOOK ||
+	       (t->state == TRACEE_CALL && t->read_early && tr->options.native);
+}
+
 static void drop(struct tracer *tr, struct tracee *t)
 {
-	if (t->state == TRACEE_HELD || t->state == TRACEE_WAITS)
+	if (is_lent(tr, t))
 		act_emit(tr, TRACER_GONE, t);
 	tracee_drop(&tr->table, t);
 }
@@ -173,6 +180,18 @@ static struct tracee *take_over(struct tracer *tr, struct tracee *leader, pid_t 
 	return t;
 }
 
+/* The call that gave the image its name; its text was read before the exec destroyed it. */
+static void lend_exec(struct tracer *tr, struct tracee *t, struct tracer_event *e)
+{
+	if (!t->read_early)
+		return;
+	call_release(&tr->noticed);
+	tr->noticed = t->call;
+	t->call = (struct call){0};
+	t->read_early = false;
+	e->call = &tr->noticed;
+}
+
 static int on_execed(struct tracer *tr, struct tracee *t)
 {
 	unsigned long former = 0;
@@ -190,7 +209,7 @@ static int on_execed(struct tracer *tr, struct tracee *t)
 	t->restore_arg = -1;
 	execfd_free(t);
 	take_exec_error(tr, t->tgid);
-	act_emit(tr, TRACER_EXECED, t);
+	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));
 	act_run(t); /* by CONT: the exit stop of this execve is not needed */
 	return 0;
 }
@@ -266,12 +285,75 @@ static int guard_clone(struct tracer *tr, struct tracee *t, const struct sysent 
 	return r;
 }
 
+static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kind)
+{
+	tracee_to(t, kind == TRACER_ENTERS ? TRACEE_LOOK : TRACEE_HELD);
+	tr->counts.refused += kind == TRACER_REFUSED;
+	act_emit(tr, kind, t)->call = &t->call;
+}
+
+static int read_call(struct tracee *t, const struct sysent *ent, int64_t result)
+{
+	call_release(&t->call);
+	fill_call(&t->call, t, ent, result);
+	return call_decode(&t->call, view_of(t));
+}
+
+/* By path, or by a descriptor; but Landlock goes by what that may since it was opened (ftruncate).
+ */
+static bool is_about_a_file(const struct call *c)
+{
+	const struct sysent *ent = c->ent;
+
+	if (ent->arg[0] == ARG_FILE && ent->need[0] == CALL_NEED_TRUNCATE)
+		return false;
+	return c->path[0].given || ent->group == SYS_GROUP_META;
+}
+
+/*
+ * A watched call begins. What an exec destroys and what a call removes or moves can't be looked at
+ * afterwards.
+ */
+static int on_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
+{
+	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT;
+
+	tracee_to(t, TRACEE_CALL);
+	if (native || ent->need[0] == CALL_NEED_EXEC) {
+		int r = read_call(t, ent, 0);
+		if (r < 0 && r != -ESRCH)
+			return r;
+		t->read_early = r == 0 && is_about_a_file(&t->call);
+		if (native && t->read_early) {
+			hold(tr, t, TRACER_ENTERS);
+			return 0;
+		}
+	}
+	act_resume(t, 0);
+	return 0;
+}
+
+/* Its flags are in memory, where they can't be changed for the kernel alone: C libraries fall back.
+ */
+static int guard_clone3(struct tracee *t)
+{
+	uint64_t flags = 0;
+	int r = mem_read(t->tid, t->at.args[0], &flags, sizeof(flags));
+
+	if (r == -ESRCH)
+		return 0;
+	if ((flags & CLONE_UNTRACED) && regs_skip(t->tid, -ENOSYS) < 0)
+		return 0;
+	act_run(t);
+	return 0;
+}
+
 /*
  * The part of a socketcall becomes the call itself, its arguments out of memory and into registers:
  * read once, by us, so that nobody can change them under the kernel's eyes. The filter judges it
  * anew, as if the program had made it so: one that waits at the door does it from here, in CALL.
  */
-static int guard_socketcall(struct tracee *t)
+static int guard_socketcall(struct tracer *tr, struct tracee *t)
 {
 	const struct sysent_part *part = sysent_parts, *end = sysent_parts + SYSENT_PARTS;
 	uint32_t words[6];
@@ -291,6 +373,8 @@ static int guard_socketcall(struct tracee *t)
 		t->at.args[i] = words[i];
 	if (regs_set_call(t->tid, &t->at) < 0)
 		return 0;
+	if (tr->options.native)
+		return on_enter(tr, t, &sysents[part->id]);
 	tracee_to(t, TRACEE_CALL);
 	act_resume(t, 0);
 	return 0;
@@ -303,12 +387,15 @@ static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 
 	if (id == SYS_ID_clone)
 		return guard_clone(tr, t, ent);
+	if (id == SYS_ID_clone3)
+		return guard_clone3(t);
 	if (id == SYS_ID_socketcall)
-		return guard_socketcall(t);
-	if (id == SYS_ID_io_uring_setup)
+		return guard_socketcall(tr, t);
+	if (id == SYS_ID_io_uring_setup && !tr->options.native)
 		result = -ENOSYS;
 	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
-	if (id == SYS_ID_prlimit64 && !tracee_find(&tr->table, (pid_t)t->at.args[0]))
+	if (id == SYS_ID_prlimit64 && !tr->options.native &&
+	    !tracee_find(&tr->table, (pid_t)t->at.args[0]))
 		result = -EPERM;
 	if (result && regs_skip(t->tid, result) < 0)
 		return 0;
@@ -332,6 +419,7 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	t->entered = t->at;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	tr->counts.calls++;
+	t->read_early = false;
 	if (!ent || t->at.data != FILTER_TRACE_DATA) {
 		/* A tracee's own filter asks for a tracer that is not there: the kernel says
 		 * ENOSYS. */
@@ -341,9 +429,7 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	}
 	if (ent->group == SYS_GROUP_GUARD)
 		return guard(tr, t, ent);
-	tracee_to(t, TRACEE_CALL);
-	act_resume(t, 0);
-	return 0;
+	return on_enter(tr, t, ent);
 }
 
 /*
@@ -391,11 +477,11 @@ static bool changes(const struct call *c)
 	return false;
 }
 
-static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kind)
+static int native_exit(struct tracer *tr, struct tracee *t, int64_t result)
 {
-	tracee_to(t, TRACEE_HELD);
-	tr->counts.refused += kind == TRACER_REFUSED;
-	act_emit(tr, kind, t)->call = &t->call;
+	t->call.result = result;
+	hold(tr, t, TRACER_LEFT);
+	return 0;
 }
 
 static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *ent, int64_t result)
@@ -406,8 +492,7 @@ static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *e
 		act_run(t);
 		return 0;
 	}
-	fill_call(&t->call, t, ent, result);
-	int r = call_decode(&t->call, view_of(t));
+	int r = read_call(t, ent, result);
 	/* A bind to a port or an abstract name is about no path, and not ours. */
 	bool named = t->call.path[0].need != CALL_NEED_NONE;
 	if (r == 0 && named && (is_refused || changes(&t->call))) {
@@ -434,10 +519,14 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	if (t->entered.nr != t->at.nr && regs_set_call(t->tid, &t->entered) < 0)
 		return 0;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
-	if (ent->group == SYS_GROUP_WALL && !regs_restarts(now.result))
+	if (t->read_early && tr->options.native)
+		return native_exit(tr, t, now.result);
+	bool native = tr->options.native;
+	if (ent->group == SYS_GROUP_WALL && !native && !regs_restarts(now.result))
 		return wall_exit(tr, t, ent, now.result);
 	int r = 0;
-	if (ent->group == SYS_GROUP_MOUNT && now.result == -EPERM)
+	bool mounted = native && now.result >= 0;
+	if (ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || mounted))
 		r = notice(tr, t, ent, now.result);
 	act_run(t);
 	return r;

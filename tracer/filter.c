@@ -48,7 +48,7 @@ struct program {
 	struct sock_filter *out;
 	size_t cap;
 	size_t len; /* goes on counting past cap */
-	uint32_t grant;
+	struct filter_options options;
 };
 
 struct numbered {
@@ -105,7 +105,7 @@ static void wall_body(struct program *p, const struct sysent *ent)
 {
 	if (filter_grants(ent)) {
 		load(p, OFF_LOW(FILTER_MARK_ARG));
-		ret_if(p, BPF_JEQ, p->grant, RET_DOOR);
+		ret_if(p, BPF_JEQ, p->options.grant, RET_DOOR);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(ent->arg); i++) {
 		if (ent->arg[i] != ARG_OFLAGS)
@@ -114,6 +114,12 @@ static void wall_body(struct program *p, const struct sysent *ent)
 		ret_if(p, BPF_JSET, O_PATH, RET_ALLOW);
 	}
 	ret(p, RET_TRACE);
+}
+
+/* What has no right of Landlock's waits at the door; where nothing is refused it is only seen. */
+static uint32_t door(const struct program *p)
+{
+	return p->options.native ? RET_TRACE : RET_DOOR;
 }
 
 int filter_waits(const struct sysent *ent)
@@ -137,6 +143,14 @@ static const uint32_t attribute_ioctls[] = {
 /* Such as can't be taken back: sealed by fs-verity, encrypted. As on a file system without them. */
 static const uint32_t lasting_ioctls[] = {FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY};
 
+bool filter_waits_ioctl(uint32_t command)
+{
+	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
+		if (attribute_ioctls[i] == command)
+			return true;
+	return false;
+}
+
 /*
  * Landlock asks about an ioctl on a device that was opened inside. Most ioctls are a terminal's or
  * a socket's, and frequent (isatty), so these pass unseen, and what Landlock never refuses with
@@ -146,13 +160,15 @@ static void ioctl_body(struct program *p)
 {
 	/* The kernel cuts cmd to 32 bits: so must the comparison. */
 	load(p, OFF_LOW(1));
-	ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
-	ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
+	if (!p->options.native) {
+		ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
+		ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
+	}
 	ret_if(p, BPF_JEQ, FICLONE, RET_ALLOW);
 	ret_if(p, BPF_JEQ, FS_IOC_FIEMAP, RET_ALLOW);
 	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
-		ret_if(p, BPF_JEQ, attribute_ioctls[i], RET_DOOR);
-	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls); i++)
+		ret_if(p, BPF_JEQ, attribute_ioctls[i], door(p));
+	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls) && !p->options.native; i++)
 		ret_if(p, BPF_JEQ, lasting_ioctls[i], RET_ERRNO(EOPNOTSUPP));
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, ~0xffu);
 	ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
@@ -164,7 +180,7 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
 	if (id == SYS_ID_clone3) {
-		ret(p, RET_ERRNO(ENOSYS));
+		ret(p, p->options.native ? RET_TRACE : RET_ERRNO(ENOSYS));
 		return;
 	}
 	if (id == SYS_ID_clone) {
@@ -220,7 +236,7 @@ static void sendto_body(struct program *p, bool wide)
 		ret(p, RET_ALLOW);
 	}
 	land(p, low);
-	ret(p, RET_DOOR);
+	ret(p, door(p));
 }
 
 static void door_body(struct program *p, enum sys_id id, bool wide)
@@ -228,7 +244,7 @@ static void door_body(struct program *p, enum sys_id id, bool wide)
 	if (id == SYS_ID_sendto)
 		sendto_body(p, wide);
 	else
-		ret(p, RET_DOOR);
+		ret(p, door(p));
 }
 
 static void body(struct program *p, const struct sysent *ent, bool wide)
@@ -280,9 +296,10 @@ static void search(struct program *p, const struct numbered *list, size_t n, boo
 	ret(p, RET_ALLOW);
 }
 
-int filter_build(uint32_t grant, struct sock_filter *out, size_t cap, size_t *ret_len)
+int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
+		 size_t *ret_len)
 {
-	struct program p = {.out = out, .cap = cap, .grant = grant};
+	struct program p = {.out = out, .cap = cap, .options = *options};
 	struct numbered list[SYS_ID_COUNT];
 
 	for (unsigned i = 0; i < ARRAY_LEN(arches); i++) {

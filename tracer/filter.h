@@ -28,8 +28,15 @@
 #include "tracer/sysent.h"
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct filter_options {
+	uint32_t grant; /* the mark */
+	bool native;	/* nothing is refused: what would wait at the door stops for the tracer, and
+			 * what is answered above stops (clone3) or passes (ioctls) */
+};
 
 #define FILTER_MAX	  1024 /* instructions; the kernel's limit is 4096 */
 #define FILTER_MARK_ARG	  4
@@ -39,8 +46,11 @@
  * Build into out[0..cap). 0 with *ret_len, or -E2BIG.
  * Reads and allocates nothing; any architecture pair this build knows is in the one program.
  */
-int filter_build(uint32_t grant, struct sock_filter *out, size_t cap, size_t *ret_len);
+int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
+		 size_t *ret_len);
 /* Do this row's calls wait at the door before they run? */
 int filter_waits(const struct sysent *ent);
+/* Does this ioctl set attributes, and wait there too? */
+bool filter_waits_ioctl(uint32_t command);
 /* Can this row's call carry the GRANT mark? */
 int filter_grants(const struct sysent *ent);

@@ -35,6 +35,7 @@ struct child {
 	const struct tracer_spawn *s;
 	int talk;   /* the child's end */
 	int theirs; /* the parent's */
+	bool native;
 	struct sock_filter filter[FILTER_MAX];
 	size_t filter_len;
 	char **script; /* sh, the file, its arguments: for a file that no format claims */
@@ -160,9 +161,10 @@ static int child_close(const struct child *c)
 	}
 }
 
-static int child_filter(struct child *c)
+static int child_try_filter(const struct child *c)
 {
-	struct sock_fprog prog = {.len = (unsigned short)c->filter_len, .filter = c->filter};
+	struct sock_fprog prog = {.len = (unsigned short)c->filter_len,
+				  .filter = (struct sock_filter *)c->filter};
 	unsigned long flags =
 		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
@@ -171,6 +173,23 @@ static int child_filter(struct child *c)
 		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
 			     &prog);
 	return fd < 0 ? -errno : (int)fd;
+}
+
+static int child_no_privileges(void)
+{
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+/* Natively programs may gain privileges; but only who has CAP_SYS_ADMIN gets a filter so (EACCES).
+ */
+static int child_filter(const struct child *c)
+{
+	int fd = child_try_filter(c);
+
+	if (fd != -EACCES)
+		return fd;
+	int r = child_no_privileges();
+	return r < 0 ? r : child_try_filter(c);
 }
 
 static void child_try(const struct child *c, enum tracer_stage stage, int result)
@@ -200,8 +219,8 @@ _Noreturn static void child_main(struct child *c)
 	child_wait(c, TRACER_STAGE_SETUP);
 	child_try(c, TRACER_STAGE_SETUP, child_signals(s));
 	child_try(c, TRACER_STAGE_SETUP, child_session(s));
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		child_fail(c, TRACER_STAGE_SETUP, -errno);
+	if (!c->native)
+		child_try(c, TRACER_STAGE_SETUP, child_no_privileges());
 	if (s->prepare)
 		child_try(c, TRACER_STAGE_PREPARE, s->prepare(s->prepare_arg));
 	child_try(c, TRACER_STAGE_SETUP, child_move(c));
@@ -352,10 +371,10 @@ static char **script_argv(const struct tracer_spawn *s)
 	return argv;
 }
 
-int spawn_start(const struct tracer_spawn *s, uint32_t grant, struct spawn_result *ret,
-		enum tracer_stage *ret_stage)
+int spawn_start(const struct tracer_spawn *s, const struct filter_options *filter,
+		struct spawn_result *ret, enum tracer_stage *ret_stage)
 {
-	struct child c = {.s = s};
+	struct child c = {.s = s, .native = filter->native};
 	struct spawn_result result;
 	int pair[2];
 
@@ -366,7 +385,7 @@ int spawn_start(const struct tracer_spawn *s, uint32_t grant, struct spawn_resul
 	c.script = script;
 	if (!script)
 		return -ENOMEM;
-	int r = filter_build(grant, c.filter, FILTER_MAX, &c.filter_len);
+	int r = filter_build(filter, c.filter, FILTER_MAX, &c.filter_len);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "tracer/filter.h"
 #include "tracer/tracer.h"
 
 #include <stdint.h>
@@ -26,8 +27,8 @@ struct spawn_report {
 /*
  * 0, or -errno with *ret_stage: then no child is left. Blocks until the child has its filter.
  */
-int spawn_start(const struct tracer_spawn *s, uint32_t grant, struct spawn_result *ret,
-		enum tracer_stage *ret_stage);
+int spawn_start(const struct tracer_spawn *s, const struct filter_options *filter,
+		struct spawn_result *ret, enum tracer_stage *ret_stage);
 /* Kill and reap a child of spawn_start(); blocks until it is gone. */
 void spawn_end(pid_t pid);
 /* What a failed exec left in `report`: -errno, or 0 (it did not fail). Does not block. */

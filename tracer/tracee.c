@@ -51,6 +51,12 @@ static const uint8_t acts[TRACEE_STATE_COUNT][STOP_KIND_COUNT] = {
 			[STOP_OTHER] = A(RESUME),
 			[STOP_NONE] = A(RESUME),
 		},
+	[TRACEE_LOOK] =
+		{
+			[STOP_EXITED] = A(ENDED),
+			[STOP_KILLED] = A(ENDED),
+			[STOP_EXECED] = A(EXECED),
+		},
 	/* A held thread does nothing but die, or become another by a sibling's exec. */
 	[TRACEE_HELD] =
 		{
@@ -141,7 +147,9 @@ enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind)
 static const uint16_t ways[TRACEE_STATE_COUNT] = {
 	[TRACEE_NEW] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
 	[TRACEE_RUN] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
-	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_WAITS,
+	[TRACEE_LOOK] = 1 << TRACEE_CALL,
+	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_LOOK |
+			1 << TRACEE_WAITS,
 	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER,
 	[TRACEE_ENTER] = 1 << TRACEE_RUN | 1 << TRACEE_DOOR,
 	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC,

@@ -22,6 +22,7 @@
 enum tracee_state {
 	TRACEE_NEW,   /* known, its first stop has not come yet */
 	TRACEE_RUN,   /* runs, or is in a call that is not watched */
+	TRACEE_LOOK,  /* at its entry of a watched call, until it may go on */
 	TRACEE_CALL,  /* in a watched call, on its way to the exit stop */
 	TRACEE_HELD,  /* at the exit stop, waiting for an answer */
 	TRACEE_ENTER, /* a grant: repeats its call, on its way to the entry stop */
@@ -63,8 +64,9 @@ struct tracee {
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */
 	struct regs_call entered;
-	struct call call;	 /* decoded; while HELD or WAITS */
-	int restore_arg;	 /* argument to put back at the exit stop, -1: none */
+	struct call call; /* decoded; while HELD, LOOK or WAITS, and in CALL where read early */
+	bool read_early;  /* `call` was read before it ran */
+	int restore_arg;  /* argument to put back at the exit stop, -1: none */
 	struct execfd *execfd;	 /* owned; an exec by descriptor is on its way, else NULL */
 	struct door_guest guest; /* while WAITS */
 	bool waits_in_call;	 /* it had come to the seccomp stop of its call already */

@@ -50,7 +50,8 @@ static void close_door(struct tracer *tr)
 
 int tracer_next(struct tracer *tr, struct tracer_event *ret)
 {
-	call_release(&tr->noticed);
+	if (tr->out_len == 0)
+		call_release(&tr->noticed); /* else it is of an event that is still to be told */
 	for (unsigned n = 0; tr->out_len == 0; n++) {
 		if (tr->table.len == 0 && !reap_strays()) {
 			close_door(tr);
@@ -153,7 +154,8 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	if (!more)
 		return -ENOMEM;
 	tr->newborns = more;
-	int r = spawn_start(s, tr->grant, &child, ret_stage);
+	struct filter_options filter = {.grant = tr->grant, .native = tr->options.native};
+	int r = spawn_start(s, &filter, &child, ret_stage);
 	if (r < 0)
 		return r;
 	r = door_add(tr->door, child.listener);
@@ -183,6 +185,17 @@ static struct tracee *held(const struct tracer *tr, struct tracee_name who)
 	bool answerable = t && (t->state == TRACEE_HELD || t->state == TRACEE_WAITS);
 
 	return answerable && t->gen == who.gen ? t : NULL;
+}
+
+int tracer_go_on(struct tracer *tr, struct tracee_name who)
+{
+	struct tracee *t = tracee_find(&tr->table, who.tid);
+
+	if (!t || t->gen != who.gen || t->state != TRACEE_LOOK)
+		return -ESRCH;
+	tracee_to(t, TRACEE_CALL);
+	act_resume(t, 0);
+	return 0;
 }
 
 bool tracer_is_held(const struct tracer *tr, struct tracee_name who)

@@ -51,13 +51,26 @@ enum tracer_event_kind {
 	 * succeeded. Decoded; the thread is held until tracer_deny() (= go on, the result stands).
 	 */
 	TRACER_CHANGED,
+	/*
+	 * With options.native: a watched call with a path is about to run. Decoded, not resolved;
+	 * the thread is held at the call's entry until tracer_go_on(). The call is a loan until
+	 * LEFT is answered; GONE or EXECED end it too.
+	 */
+	TRACER_ENTERS,
+	/* The same call is over; call->result is the kernel's. Held at the exit until
+	   tracer_deny(). */
+	TRACER_LEFT,
 	/* pid is the new process (threads are not told), parent its creator. */
 	TRACER_FORKED,
-	/* pid has a new image. */
+	/*
+	 * pid has a new image. `call` is what it was called by (decoded, not resolved; a loan until
+	 * the next tracer_next), or NULL where that is not known.
+	 */
 	TRACER_EXECED,
 	/* Process pid ended, status as waitpid's; the last thread is gone. */
 	TRACER_EXITED,
-	/* A held thread died: the name is void; forget its question. */
+	/* A held thread, or one between ENTERS and LEFT, died: the name is void; forget its
+	   question. */
 	TRACER_GONE,
 	/* pid is in a job-control stop by signal `sig`; it goes on. */
 	TRACER_STOPPED,
@@ -93,6 +106,13 @@ struct tracer_event {
 
 struct tracer_options {
 	bool see_changes; /* report TRACER_CHANGED */
+	/*
+	 * Nothing is refused: neither the filter nor the tracer answers a call (but CLONE_UNTRACED,
+	 * which would make a process that nobody sees), no_new_privs is set only where there is no
+	 * filter without it, and every watched call is reported: ENTERS and LEFT. Guard calls run,
+	 * and mounts that succeed are NOTICED as well.
+	 */
+	bool native;
 };
 
 struct tracer_spawn {
@@ -121,9 +141,9 @@ struct tracer_spawn {
 	const sigset_t *ignored;
 	/*
 	 * Runs in the child between being seized and the filter, with every signal blocked, the
-	 * caller's descriptors in place and no_new_privs set; only async-signal-safe calls; 0, or
-	 * -errno, which ends the child before anything was run (tracer_spawn() fails, stage
-	 * PREPARE).
+	 * caller's descriptors in place and (but for `native`) no_new_privs set; only
+	 * async-signal-safe calls; 0, or -errno, which ends the child before anything was run
+	 * (tracer_spawn() fails, stage PREPARE).
 	 */
 	int (*prepare)(void *arg);
 	void *prepare_arg;
@@ -159,6 +179,8 @@ int tracer_fd(const struct tracer *t);
 /* 1 and an event, 0 nothing now, -ECHILD no tracee is left, -ENOMEM (end it all, fail closed). */
 int tracer_next(struct tracer *t, struct tracer_event *ret);
 
+/* The thread that was held at its call's entry makes the call. 0 or -ESRCH. */
+int tracer_go_on(struct tracer *t, struct tracee_name who);
 /* The held thread goes on; the call's result stands. 0 or -ESRCH (as for the next ones). */
 int tracer_deny(struct tracer *t, struct tracee_name who);
 /* The held thread goes on with this result in place of the call's (>= 0 or -errno). */
