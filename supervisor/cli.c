@@ -285,6 +285,9 @@ static bool apply(struct cli_options *o, enum option_key key, const char *v)
 	case OPT_STACKS:
 		o->stacks = true;
 		return true;
+	case OPT_PERMISSIVE:
+		o->permissive = true;
+		return true;
 	case OPT_ALLOW_DEGRADED:
 		o->allow_degraded = true;
 		return true;
@@ -401,7 +404,7 @@ void cli_engine_command(const struct cli_options *o, struct engine_command *ret)
 	*ret = (struct engine_command){.stdio = {-1, -1, -1},
 				       .scrub = o->scrub.item,
 				       .scrub_secrets = o->scrub_secrets,
-				       .mode = o->mode,
+				       .mode = o->permissive ? ENGINE_PERMISSIVE : o->mode,
 				       .ask = o->ask,
 				       .yes = o->yes,
 				       .stacks = o->stacks,

@@ -34,7 +34,7 @@ struct cli_options {
 	const char *label;
 	bool tmp_shared;
 	bool scrub_secrets;
-	bool fail_on_denial;
+	bool fail_on_denial, permissive;
 	bool stacks;
 	bool allow_degraded;
 	bool no_redact;

@@ -101,6 +101,9 @@ static void say_notes(const struct cli_options *o, struct session *s)
 {
 	for (char *const *n = session_notes(s); *n && !o->quiet; n++)
 		cli_complain("%s", *n);
+	if (o->permissive && !o->quiet)
+		cli_complain("--permissive: there is no wall; what the policy would refuse is "
+			     "reported, and not refused");
 	if (o->yes && !o->quiet)
 		cli_complain("--yes: everything that is not on the sensitive list is allowed once");
 }
@@ -121,6 +124,21 @@ static int protect_report(const char *file, int fd, struct session *s)
 			    .path = path,
 			    .origin = (char *)"the report"};
 	return session_add_rule(s, &rule);
+}
+
+/* Where nothing is refused there is nothing to ask about. */
+static bool permissive_is_alone(const struct cli_options *o)
+{
+	const char *other = o->mode == ENGINE_HOLD    ? "--on-denial hold"
+			    : o->mode == ENGINE_RETRY ? "--on-denial retry"
+			    : o->yes		      ? "--yes"
+			    : o->answers >= 0	      ? "--answers"
+						      : NULL;
+	if (o->permissive && other)
+		cli_complain("--permissive refuses nothing and asks nothing: it can't be used "
+			     "with %s",
+			     other);
+	return !o->permissive || !other;
 }
 
 /* The report's file is opened before anything runs, so that the command can't put another in its
@@ -331,7 +349,7 @@ int cli_run(int argc, char **argv)
 		break;
 	case CLI_PARSED:
 	default:
-		if (!channels_are_apart(&o)) {
+		if (!permissive_is_alone(&o) || !channels_are_apart(&o)) {
 			status = CLI_EXIT_TROUBLE;
 		} else if (inherited_find(&o, &in)) {
 			status = run_in_session(&o, argv + i, &in);

@@ -47,8 +47,11 @@ static int drop_capabilities(void)
 int confine_prepare(void *arg)
 {
 	const struct confine *c = arg;
-	int err = setrlimit(RLIMIT_NOFILE, &c->files) ? -errno : drop_capabilities();
-	if (!err && c->ruleset)
+	int err = setrlimit(RLIMIT_NOFILE, &c->files) ? -errno : 0;
+	if (err || c->open)
+		return err;
+	err = drop_capabilities();
+	if (!err)
 		err = llruleset_restrict(c->ruleset);
 	return err;
 }

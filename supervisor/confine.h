@@ -6,11 +6,13 @@
 
 #include "landlock/llruleset.h"
 
+#include <stdbool.h>
 #include <sys/resource.h>
 
 struct confine {
-	struct rlimit files;		 /* RLIMIT_NOFILE as the command shall have it */
-	const struct llruleset *ruleset; /* NULL: no wall (permissive) */
+	struct rlimit files; /* RLIMIT_NOFILE as the command shall have it */
+	const struct llruleset *ruleset;
+	bool open; /* no wall: neither of the two */
 };
 
 /* For tracer_spawn's prepare. arg: struct confine. 0 or -errno: nothing may be run. */

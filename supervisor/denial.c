@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 /* ---- names ---- */
 
@@ -191,6 +192,7 @@ struct denial *denial_add(struct denial_list *l, const struct denial *d)
 		return NULL;
 	*slot = (struct denial_slot){.hash = hash, .at = (uint32_t)++l->len};
 	l->item[l->len - 1].count = count;
+	l->running += d->after == AFTER_UNKNOWN;
 	return &l->item[l->len - 1];
 }
 
@@ -198,6 +200,24 @@ const struct denial *denial_find(const struct denial_list *l, const struct denia
 {
 	const struct denial_slot *slot = l->slots ? slot_of(l, d, hash_denial(d)) : NULL;
 	return slot && slot->at ? &l->item[slot->at - 1] : NULL;
+}
+
+void denial_ended(struct denial_list *l, pid_t pid, int status)
+{
+	for (size_t i = l->len; i-- > 0 && l->running;) {
+		struct denial *d = &l->item[i];
+		if (d->pid != pid || d->after != AFTER_UNKNOWN)
+			continue;
+		bool exited = WIFEXITED(status);
+		d->after = exited ? AFTER_EXITED : AFTER_SIGNAL;
+		d->after_value = exited ? WEXITSTATUS(status) : WTERMSIG(status);
+		l->running--;
+	}
+}
+
+bool denial_stayed(const struct denial *d)
+{
+	return d->verdict == VERDICT_SANDBOX && (!d->allowed || d->unwalled);
 }
 
 void denial_list_release(struct denial_list *l)
@@ -248,6 +268,8 @@ static void write_note(struct jsonw *w, const struct denial *d)
 	struct buf note = {0};
 	if (d->by == BY_YES)
 		buf_add_str(&note, "--yes");
+	if (d->unwalled)
+		buf_add_str(&note, "permissive: not refused");
 	if (d->note && note.len)
 		buf_add_str(&note, "; ");
 	if (d->note)

@@ -32,7 +32,9 @@ struct denial {
 	const char *call; /* static: a sysent's name */
 	int error;	  /* positive errno the call got first */
 	enum verdict verdict;
-	bool allowed; /* the answer */
+	bool allowed;  /* the answer */
+	bool unwalled; /* there was no wall (--permissive): it would have been refused, and was not
+			*/
 	enum answered_by by;
 	enum lifetime lifetime;
 	char *rule; /* owned; where the deciding rule stands ("~/.config/warder/policy:12"), or NULL
@@ -46,7 +48,9 @@ struct denial {
 	char *argv0; /* owned */
 	char **argv; /* owned, redacted, or NULL: for questions asked later; not in the record */
 	struct unwind_stack *stack; /* a reference, or NULL: who made the call, where wanted */
-	bool is_dir;		    /* the object is a directory that exists */
+	enum denial_after { AFTER_UNKNOWN, AFTER_EXITED, AFTER_SIGNAL } after; /* how pid ended */
+	int after_value; /* the exit status, or the signal */
+	bool is_dir;	 /* the object is a directory that exists */
 	bool exists;
 	bool nameless;	/* no path leads to it that a rule could say; `path` is only told */
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
@@ -71,6 +75,7 @@ struct denial_list {
 	size_t len;
 	size_t cap;
 	uint64_t dropped;	  /* beyond DENIAL_MAX distinct ones: counted, not kept */
+	size_t running;		  /* private: items whose process has not ended */
 	struct denial_slot *slot; /* private: the hash index */
 	size_t slots;
 };
@@ -86,6 +91,13 @@ struct denial *denial_add(struct denial_list *l, const struct denial *d);
 const struct denial *denial_find(const struct denial_list *l, const struct denial *d);
 /* A deep copy. 0, or -ENOMEM with nothing to release. */
 int denial_copy(const struct denial *d, struct denial *ret);
+/*
+ * Process pid ended, with this wait status: told in what it was refused. (A number that is used
+ * again is another process: what has its end keeps it.)
+ */
+void denial_ended(struct denial_list *l, pid_t pid, int status);
+/* A sandbox refusal that was not answered with yes, or would not have been let pass. */
+bool denial_stayed(const struct denial *d);
 void denial_release(struct denial *d);
 void denial_list_release(struct denial_list *l);
 

@@ -133,6 +133,8 @@ static bool has_asker(const struct run *r)
 
 static enum engine_mode pick_mode(const struct run *r)
 {
+	if (r->command->mode == ENGINE_PERMISSIVE)
+		return ENGINE_PERMISSIVE;
 	if (r->command->yes)
 		return ENGINE_HOLD;
 	if (r->command->answers >= 0 && r->command->mode != ENGINE_RETRY)
@@ -149,6 +151,8 @@ static const char *mode_name(enum engine_mode m)
 		return "hold";
 	case ENGINE_RETRY:
 		return "retry";
+	case ENGINE_PERMISSIVE:
+		return "permissive";
 	case ENGINE_REPORT:
 	case ENGINE_MODE_AUTO:
 		break;
@@ -167,6 +171,11 @@ static void interrupt_command(void *arg)
 		kill(r->main, SIGINT);
 	else
 		raise(SIGINT); /* as if typed at the agent's terminal */
+}
+
+static bool may_ask(const struct run *r)
+{
+	return r->mode == ENGINE_HOLD || r->mode == ENGINE_RETRY;
 }
 
 bool run_has_answerer(const struct run *r)
@@ -224,7 +233,7 @@ static int open_questions(struct run *r)
 	const struct ask_front caller = {
 		.self = r, .asked = on_asked, .cancelled = on_cancelled, .settled = on_settled};
 	const struct engine_command *c = r->command;
-	if (r->mode == ENGINE_REPORT && c->events < 0)
+	if (!may_ask(r) && c->events < 0)
 		return 0;
 	int err = ask_new(r->loop, c->answer_timeout_ms, refusal_answered, r, &r->ask);
 	if (!err)
@@ -275,6 +284,26 @@ static void changed(struct run *r, const struct tracer_event *ev)
 	tracer_deny(r->tracer, ev->who);
 }
 
+static void execed(struct run *r, const struct tracer_event *ev)
+{
+	if (ev->pid == r->main)
+		r->out->ran = true;
+	ruling_once_execed(r, ev->pid);
+	notice_exec(r, ev->pid);
+	walk_execed(r, ev->who, ev->call ? ev->call->path[0].given : NULL);
+	permissive_execed(r, ev->who);
+}
+
+static void exited(struct run *r, const struct tracer_event *ev)
+{
+	ruling_once_forget(r, ev->pid);
+	walk_ended(r, ev->pid);
+	denial_ended(&r->out->report.denials, ev->pid, ev->status);
+	denial_ended(&r->unasked, ev->pid, ev->status);
+	if (ev->pid == r->main)
+		lifecycle_main_ended(r, ev->status);
+}
+
 static void dispatch(struct run *r, const struct tracer_event *ev)
 {
 	switch (ev->kind) {
@@ -287,19 +316,21 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_CHANGED:
 		changed(r, ev);
 		break;
+	case TRACER_ENTERS:
+		permissive_enters(r, ev);
+		break;
+	case TRACER_LEFT:
+		permissive_left(r, ev);
+		break;
 	case TRACER_EXECED:
-		if (ev->pid == r->main)
-			r->out->ran = true;
-		ruling_once_execed(r, ev->pid);
-		notice_exec(r, ev->pid);
+		execed(r, ev);
 		break;
 	case TRACER_EXITED:
-		ruling_once_forget(r, ev->pid);
-		if (ev->pid == r->main)
-			lifecycle_main_ended(r, ev->status);
+		exited(r, ev);
 		break;
 	case TRACER_GONE:
 		refusal_gone(r, ev->who);
+		permissive_gone(r, ev->who);
 		break;
 	case TRACER_STOPPED:
 		lifecycle_stopped(r, ev);
@@ -368,7 +399,8 @@ static int build_wall(struct run *r)
 	if (err)
 		return refuse_to_run(r, err, "the policy could not be compiled: %s",
 				     strerror(-err));
-	uint64_t missing = llruleset_unenforced(r->ruleset);
+	bool open = r->mode == ENGINE_PERMISSIVE; /* the ruleset is for the model alone */
+	uint64_t missing = open ? 0 : llruleset_unenforced(r->ruleset);
 	if (missing && !r->session->allow_degraded) {
 		char names[256];
 		llright_format(missing, names, sizeof names);
@@ -377,13 +409,15 @@ static int build_wall(struct run *r)
 				     "--allow-degraded runs all the same",
 				     r->abi.abi, names);
 	}
-	r->confine = (struct confine){.ruleset = r->ruleset, .files = r->files_before};
+	r->confine =
+		(struct confine){.ruleset = r->ruleset, .files = r->files_before, .open = open};
 	return 0;
 }
 
 static int spawn(struct run *r)
 {
-	struct tracer_options options = {.see_changes = r->mode != ENGINE_REPORT};
+	struct tracer_options options = {.see_changes = may_ask(r),
+					 .native = r->mode == ENGINE_PERMISSIVE};
 	enum tracer_stage stage = TRACER_STAGE_SETUP;
 	int err = tracer_new(&options, &r->tracer);
 	if (err)
@@ -473,6 +507,8 @@ static int supervise(struct run *r)
 	close_prompt(r);
 	tracer_free(r->tracer);
 	r->tracer = NULL;
+	walk_ended(r, 0);
+	permissive_release(r);
 	refusal_release(r);
 	lifecycle_release(r);
 	close_terminal(r);
@@ -542,7 +578,7 @@ static int set_up(struct run *r, struct command *found)
 	rep->cwd = r->cwd ? r->cwd : r->session->cwd;
 	r->started_ms = run_now_ms();
 	r->mode = pick_mode(r);
-	if (r->mode != ENGINE_REPORT && !r->command->yes && !has_asker(r))
+	if (may_ask(r) && !r->command->yes && !has_asker(r))
 		run_say(r,
 			"nobody can be asked here: what the policy does not allow stays refused");
 	int err = check_kernel(r);

@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum engine_mode { ENGINE_MODE_AUTO, ENGINE_HOLD, ENGINE_RETRY, ENGINE_REPORT };
+/* PERMISSIVE: no wall; what would have been refused is reported. */
+enum engine_mode { ENGINE_MODE_AUTO, ENGINE_HOLD, ENGINE_RETRY, ENGINE_REPORT, ENGINE_PERMISSIVE };
 enum engine_ask { ENGINE_ASK_AUTO, ENGINE_ASK_TTY, ENGINE_ASK_NONE };
 
 struct session_options {
@@ -85,8 +86,7 @@ struct engine_command {
 	int64_t kill_after_ms; /* 0: 2 s after TERM */
 	int timeout_signal;    /* 0: SIGTERM */
 	bool leftovers_wait;
-	bool permissive; /* no wall */
-	bool stacks;	 /* each denial's first call is told with its stack */
+	bool stacks; /* each denial's first call is told with its stack */
 	bool color;
 	volatile sig_atomic_t
 		*cancel; /* set by the caller's signal handler: end the tree; may be NULL */

@@ -9,6 +9,7 @@
 #include "supervisor/proc.h"
 #include "tracer/util.h"
 
+#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,8 +43,10 @@ static const struct notice {
 	bool (*is)(const struct call *c);
 	const char *text;
 	bool told;
+	const char *native; /* the text where there is no wall, if it is another */
 } notices[RUN_NOTICES] = {
-	[RUN_NOTICE_IO_URING] = {"io_uring_setup", NULL, "io_uring refused %u×", false},
+	[RUN_NOTICE_IO_URING] = {"io_uring_setup", NULL, "io_uring refused %u×", false,
+				 "io_uring was set up %u×: what is opened through it is not seen"},
 	[RUN_NOTICE_PTRACE] = {"ptrace", NULL,
 			       "ptrace was asked for %u×: a debugger or tracer does not work "
 			       "inside warder",
@@ -51,7 +54,8 @@ static const struct notice {
 	[RUN_NOTICE_MOUNT] = {NULL, is_mount,
 			      "mounting was refused %u×: Landlock forbids it, and no path grant "
 			      "can help",
-			      true},
+			      true,
+			      "mounting was asked for %u×: behind the wall Landlock forbids it"},
 	[RUN_NOTICE_LIMITS] = {"prlimit64", NULL,
 			       "another process's limits were asked to change %u×", false},
 	[RUN_NOTICE_LISTENER] = {NULL, wants_listener,
@@ -66,6 +70,11 @@ static const struct notice {
 			       "%u× a program ran from a sealed copy: its /proc/self/exe is not "
 			       "its file",
 			       false},
+	[RUN_NOTICE_PASSED_OVER] =
+		{NULL, NULL,
+		 "a program earlier on PATH was refused %u×, and another one ran "
+		 "instead",
+		 false},
 };
 
 /* Is it one of the names between ", "? Those in between are counted. */
@@ -83,12 +92,13 @@ static bool is_listed(const struct buf *names, const char *name, unsigned *ret_l
 	return found;
 }
 
-static void add_caller(struct buf *names, pid_t pid)
+void notice_by(struct run *r, enum run_notice kind, const char *program)
 {
 	unsigned len;
-	struct buf name = {0};
-	char *raw AUTOFREE = proc_comm(pid);
-	escape_add_str(&name, raw);
+	struct buf name = {0}, *names = &r->noticed_of[kind];
+	r->noticed[kind]++;
+	if (program)
+		escape_add_str(&name, program);
 	if (name.len && !is_listed(names, buf_str(&name), &len) && len < CALLERS_MAX)
 		buf_addf(names, "%s%s", len ? ", " : "", buf_str(&name));
 	buf_free(&name);
@@ -102,10 +112,10 @@ void notice_call(struct run *r, const struct tracer_event *ev)
 					  : notices[i].is && notices[i].is(c);
 		if (!is)
 			continue;
-		r->noticed[i]++;
-		add_caller(&r->noticed_of[i], ev->pid);
+		char *program AUTOFREE = proc_comm(ev->pid);
+		notice_by(r, (enum run_notice)i, program);
 	}
-	if (is_mount(c) && c->path[0].need != CALL_NEED_NONE)
+	if (is_mount(c) && !r->confine.open && c->path[0].need != CALL_NEED_NONE)
 		refusal_noticed(r, ev);
 }
 
@@ -171,6 +181,9 @@ void notice_exec(struct run *r, pid_t pid)
 	struct stat st;
 	struct identity as;
 	struct buf text = {0};
+	/* Natively there is no no_new_privs, where the filter needs none (tracer/spawn.c). */
+	if (r->confine.open && (r->self.caps >> CAP_SYS_ADMIN & 1))
+		return;
 	snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
 	bool marked = !stat(exe, &st) && ((st.st_mode & (S_ISUID | S_ISGID)) ||
 					  getxattr(exe, "security.capability", NULL, 0) > 0);
@@ -199,7 +212,8 @@ out:
 static char **add_note(struct run *r, size_t kind, char **list)
 {
 	static const char times[] = "×";
-	const char *text = notices[kind].text, *at = strstr(text, "%u");
+	const char *native = r->confine.open ? notices[kind].native : NULL;
+	const char *text = native ? native : notices[kind].text, *at = strstr(text, "%u");
 	BUG(!at || strncmp(at + 2, times, sizeof times - 1) != 0);
 	const char *names = buf_str(&r->noticed_of[kind]);
 	return add_text(list, "%.*s%u%s%s%s%s%s", (int)(at - text), text, r->noticed[kind], times,
@@ -217,7 +231,7 @@ static void add_notes(struct run *r, bool told)
 void notice_report(struct run *r)
 {
 	struct report *rep = &r->out->report;
-	uint64_t missing = r->ruleset ? llruleset_unenforced(r->ruleset) : 0;
+	uint64_t missing = r->ruleset && !r->confine.open ? llruleset_unenforced(r->ruleset) : 0;
 	for (uint64_t bit = 1; bit && bit <= missing; bit <<= 1)
 		if (missing & bit)
 			rep->engine.degraded =

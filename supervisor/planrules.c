@@ -83,8 +83,7 @@ static int gather(struct rules *r, const struct denial_list *l)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct denial *d = &l->item[i];
-		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || d->closed ||
-		    d->nameless || !d->access)
+		if (!denial_stayed(d) || d->forbidden || d->closed || d->nameless || !d->access)
 			continue;
 		gather_one(r, d, d->path, i);
 		if (d->path2 && !d->path2_open)
@@ -242,11 +241,11 @@ int plan_mark_closed(struct denial_list *l, const struct policy *policy)
 	int error = policy_copy(policy, &p);
 	for (size_t i = 0; !error && i < l->len; i++) {
 		struct denial *d = &l->item[i];
-		if (d->verdict != VERDICT_SANDBOX || d->allowed || d->forbidden || d->nameless)
+		if (!denial_stayed(d) || d->forbidden || d->nameless)
 			continue;
 		if (d->by == BY_USER && d->lifetime == LIFETIME_ALWAYS)
 			d->closed = true;
-		else if (d->by == BY_POLICY)
+		else if (d->by == BY_POLICY || d->unwalled)
 			error = stays_denied(p, d, &d->closed);
 	}
 	policy_free(p);

@@ -22,118 +22,6 @@
 /* The kernel's own "make the call again after the signal" (include/linux/errno.h). */
 #define KERNEL_ERESTARTSYS 512
 
-/* ---- the record ---- */
-
-static char *rule_place(const struct rule *rule)
-{
-	struct buf b = {0};
-	if (!rule)
-		return NULL;
-	buf_add_str(&b, rule->origin);
-	if (rule->line)
-		buf_addf(&b, ":%u", rule->line);
-	return buf_take(&b);
-}
-
-static void denied_event(struct jsonw *w, const void *arg)
-{
-	denial_write(w, arg, false);
-	denial_write_stack(w, arg);
-}
-
-void refusal_record(struct run *r, const struct denial *d)
-{
-	struct denial *kept = denial_add(&r->out->report.denials, d);
-	if (kept && kept->count > 1)
-		return;
-	int err = audit_decision(&r->session->audit, d);
-	if (err && !r->session->audit_failed) {
-		r->session->audit_failed = true;
-		run_say(r, "the audit can't be written: %s", strerror(-err));
-	}
-	if (r->protocol)
-		protocol_event(r->protocol, d->allowed ? "granted" : "denied", denied_event, d);
-}
-
-static uint32_t all_bits(const struct waiter *w, const struct ruling *ruling)
-{
-	uint32_t asked = 0, needed = 0;
-	for (unsigned i = 0; i < CALL_PATHS; i++) {
-		asked |= ruling ? ruling->asked[i] : 0;
-		needed |= w->verdict.need[i].access;
-	}
-	return asked ? asked : needed;
-}
-
-/* What it really is; where that is not known, what was said, and from where it was meant. */
-static char *name_of(const struct waiter *w, const struct call_path *p, const struct path_at *at)
-{
-	if (at->real || at->told)
-		return strdup(at->real ? at->real : at->told);
-	if (!p->given || !p->error)
-		return strdup(p->given ? p->given : "");
-	return proc_absolute(w->who.tid, p->dirfd, p->given);
-}
-
-/* Fill a denial from a held call. Strings are owned by *d; release with denial_release(). */
-static void describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
-		     struct denial *d)
-{
-	const struct call *c = w->call;
-	/* Of two paths the one that needs something comes first. */
-	bool unnamed = ruling_is_unnamed(c, 0);
-	unsigned first = unnamed || (ruling && !ruling->asked[0] && ruling->asked[1]) ? 1 : 0;
-	unsigned second = 1 - first;
-	const struct path_at *at =
-		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
-	const char *given = c->path[first].given;
-	*d = (struct denial){.call = c->ent->name,
-			     .error = (int)-c->result,
-			     .verdict = w->verdict.verdict,
-			     .access = all_bits(w, ruling),
-			     .by = BY_POLICY,
-			     .lifetime = LIFETIME_ONCE,
-			     .t_ms = run_now_ms() - r->started_ms,
-			     .run = r->number,
-			     .count = 1,
-			     .pid = w->pid,
-			     .exists = at->exists,
-			     .is_dir = at->exists && S_ISDIR(at->st.st_mode)};
-	d->path = name_of(w, &c->path[first], at);
-	d->nameless = !at->real;
-	if (given && given[0] && d->path && strcmp(given, d->path) != 0)
-		d->given = strdup(given);
-	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
-		d->path2 = name_of(w, &c->path[second], &c->path[second].at);
-		d->nameless |= !c->path[second].at.real;
-		d->path2_open = ruling && !ruling->asked[second];
-	}
-	d->exe = proc_link(w->who.tid, "exe");
-	char **argv = proc_argv(w->who.tid);
-	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
-	if (r->mode == ENGINE_RETRY)
-		d->argv = argv;
-	else
-		redact_free(argv);
-	d->rule = ruling ? rule_place(ruling->rule) : NULL;
-	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
-	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
-	d->note = note ? strdup(note) : NULL;
-}
-
-static void record(struct run *r, const struct waiter *w, const struct ruling *ruling, bool allowed,
-		   enum answered_by by, enum lifetime lifetime)
-{
-	struct denial d;
-	describe(r, w, ruling, &d);
-	d.allowed = allowed;
-	d.by = by;
-	d.lifetime = lifetime;
-	caller_add(r, w, &d);
-	refusal_record(r, &d);
-	denial_release(&d);
-}
-
 /* ---- waiters ---- */
 
 static void waiter_free(struct waiter *w)
@@ -423,13 +311,6 @@ static uint64_t same_question(const struct run *r, const struct denial *d)
 	return 0;
 }
 
-static void record_denial(struct run *r, struct denial *d, enum answered_by by)
-{
-	d->by = by;
-	d->allowed = false;
-	refusal_record(r, d);
-}
-
 static void put_question(struct run *r, struct waiter *w, struct denial *d)
 {
 	w->question = same_question(r, d);
@@ -439,8 +320,9 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 	/* A front whose peer is gone answers at once, before the waiter stands behind it. */
 	uint64_t id = 0;
 	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {
+		d->by = BY_NONE;
 		caller_add(r, w, d);
-		record_denial(r, d, BY_NONE);
+		record_denial(r, d);
 		refuse(r, w);
 		return;
 	}
@@ -455,14 +337,7 @@ static bool may_ask_now(const struct run *r)
 /* Nobody is asked now: refused, and remembered for the end in `retry`. */
 static void refuse_unasked(struct run *r, struct waiter *w, const struct ruling *ruling)
 {
-	struct denial d;
-	describe(r, w, ruling, &d);
-	caller_add(r, w, &d);
-	if (r->mode == ENGINE_RETRY)
-		denial_add(&r->unasked, &d);
-	else
-		record_denial(r, &d, BY_NONE);
-	denial_release(&d);
+	record_refused(r, w, ruling, BY_NONE);
 	refuse(r, w);
 }
 
@@ -499,7 +374,7 @@ static bool answer_yes(struct run *r, struct waiter *w, const struct ruling *rul
 		if (ruling->asked[i] && w->verdict.need[i].at->real &&
 		    remember_yes(r, w, w->verdict.need[i].at->real, ruling->asked[i]))
 			return false;
-	record(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
+	record_call(r, w, ruling, true, BY_YES, LIFETIME_ONCE);
 	w->was_asked = true;
 	act(r, w);
 	return true;
@@ -514,7 +389,7 @@ static void ask_or_refuse(struct run *r, struct waiter *w, const struct ruling *
 		return;
 	}
 	struct denial d;
-	describe(r, w, ruling, &d);
+	record_describe(r, w, ruling, &d);
 	put_question(r, w, &d);
 	denial_release(&d);
 }
@@ -538,7 +413,7 @@ static void settle(struct run *r, struct waiter *w)
 		break;
 	case EFFECT_DENY:
 	case EFFECT_FORBID:
-		record(r, w, &ruling, false, BY_POLICY, LIFETIME_SESSION);
+		record_refused(r, w, &ruling, BY_POLICY);
 		refuse_with(r, w, ruling.error);
 		break;
 	}
@@ -571,7 +446,7 @@ static void record_answer(struct run *r, const struct question *q, const struct 
 		if (!is_answered(w, q, a))
 			continue;
 		struct ruling ruling = ruling_of(r, w);
-		record(r, w, &ruling, a->allow, a->by, a->lifetime);
+		record_call(r, w, &ruling, a->allow, a->by, a->lifetime);
 		first = false;
 	}
 	if (!first && a->allow)
@@ -678,7 +553,7 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 	}
 	if (w->verdict.verdict != VERDICT_SANDBOX) {
 		r->noticed[RUN_NOTICE_HIDDEN] += w->verdict.hidden;
-		record(r, w, NULL, false, BY_NONE, LIFETIME_ONCE);
+		record_refused(r, w, NULL, BY_NONE);
 		refuse(r, w);
 		return;
 	}
@@ -693,7 +568,7 @@ void refusal_noticed(struct run *r, const struct tracer_event *ev)
 	/* It goes on already and may be gone: then its words are told as they were given. */
 	if (call_resolve(ev->call, view) || verdict_of(&in, &w.verdict))
 		return;
-	record(r, &w, NULL, false, BY_NONE, LIFETIME_ONCE);
+	record_call(r, &w, NULL, false, BY_NONE, LIFETIME_ONCE);
 	verdict_release(&w.verdict);
 }
 
@@ -703,7 +578,7 @@ static void fail_at_door(struct run *r, struct waiter *w, int error)
 	w->call->result = error;
 	if (error == -EACCES || error == -EPERM) {
 		w->verdict.verdict = VERDICT_PERMISSIONS;
-		record(r, w, NULL, false, BY_NONE, LIFETIME_ONCE);
+		record_refused(r, w, NULL, BY_NONE);
 	}
 	tracer_set_result(r->tracer, w->who, error);
 	waiter_free(w);
@@ -763,7 +638,7 @@ static void record_gone(struct run *r, const struct waiter *w)
 			   .exists = q->exists,
 			   .exe = q->exe,
 			   .argv0 = q->argv[0]};
-	refusal_record(r, &d); /* it copies what it keeps */
+	record_denial(r, &d); /* it copies what it keeps */
 }
 
 void refusal_gone(struct run *r, struct tracee_name who)

@@ -120,6 +120,19 @@ static void write_policy(struct jsonw *w, const struct report *r)
 	jsonw_end_array(w);
 }
 
+/* How the process ended that was refused. */
+static void write_after(struct jsonw *w, const struct denial *d)
+{
+	jsonw_key(w, "after");
+	if (d->after == AFTER_UNKNOWN) {
+		jsonw_null(w);
+		return;
+	}
+	jsonw_begin_object(w);
+	jsonw_kint(w, d->after == AFTER_EXITED ? "exited" : "signal", d->after_value);
+	jsonw_end_object(w);
+}
+
 static void write_denials(struct jsonw *w, const struct report *r)
 {
 	jsonw_key(w, "denials");
@@ -127,6 +140,7 @@ static void write_denials(struct jsonw *w, const struct report *r)
 	for (size_t i = 0; i < r->denials.len; i++) {
 		jsonw_begin_object(w);
 		denial_write(w, &r->denials.item[i], r->no_redact);
+		write_after(w, &r->denials.item[i]);
 		denial_write_stack(w, &r->denials.item[i]);
 		jsonw_end_object(w);
 	}
@@ -216,6 +230,23 @@ static void add_program(struct buf *out, const char *argv0, const char *exe)
 	buf_free(&shown);
 }
 
+/* What became of it, where it was not well. */
+static void add_after(struct buf *out, const struct denial *d)
+{
+	const char *name = sigabbrev_np(d->after_value);
+	if (d->after == AFTER_EXITED && d->after_value)
+		buf_addf(out, ", then exited %d", d->after_value);
+	else if (d->after == AFTER_SIGNAL && name)
+		buf_addf(out, ", then ended by SIG%s", name);
+	else if (d->after == AFTER_SIGNAL)
+		buf_addf(out, ", then ended by signal %d", d->after_value);
+}
+
+static void add_verb(struct buf *out, const struct denial *d)
+{
+	buf_add_str(out, d->unwalled ? "warder: would refuse " : "warder: refused ");
+}
+
 static bool is_plain_word(const char *s)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -273,9 +304,10 @@ static void add_shown_path(struct buf *out, const char *path, const char *home)
 	buf_free(&b);
 }
 
-static void add_rule_line(struct buf *out, const struct plan_rule *r, const char *home)
+static void add_rule_line(struct buf *out, const struct plan_rule *r, const struct denial *first,
+			  const char *home)
 {
-	buf_add_str(out, "warder: refused ");
+	add_verb(out, first);
 	add_names(out, r->needed);
 	buf_add_char(out, ' ');
 	add_shown_path(out, r->path, home);
@@ -283,7 +315,9 @@ static void add_rule_line(struct buf *out, const struct plan_rule *r, const char
 	add_program(out, r->argv0, r->exe);
 	if (r->paths > 1)
 		buf_addf(out, ", %zu paths", r->paths);
-	buf_addf(out, ", %" PRIu64 "×); to allow: warder policy allow ", r->count);
+	buf_addf(out, ", %" PRIu64 "×", r->count);
+	add_after(out, first);
+	buf_add_str(out, "); to allow: warder policy allow ");
 	access_format(out, r->access);
 	buf_add_char(out, ' ');
 	add_shell_path(out, r->path, home);
@@ -293,13 +327,15 @@ static void add_rule_line(struct buf *out, const struct plan_rule *r, const char
 /* No rule can be suggested; what decided is named. */
 static void add_closed_line(struct buf *out, const struct denial *d, const char *home)
 {
-	buf_add_str(out, "warder: refused ");
+	add_verb(out, d);
 	add_names(out, d->access);
 	buf_add_char(out, ' ');
 	add_shown_path(out, d->path, home);
 	buf_add_str(out, " (");
 	add_program(out, d->argv0, d->exe);
-	buf_addf(out, ", %" PRIu64 "×); ", d->count);
+	buf_addf(out, ", %" PRIu64 "×", d->count);
+	add_after(out, d);
+	buf_add_str(out, "); ");
 	if (!d->forbidden && d->by == BY_USER) {
 		buf_add_str(out, "to undo: warder policy --project forget ");
 		add_shell_path(out, d->path, home);
@@ -317,8 +353,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 
 static bool is_closed(const struct denial *d)
 {
-	return (d->forbidden || d->closed || d->nameless) && !d->allowed &&
-	       d->verdict == VERDICT_SANDBOX;
+	return (d->forbidden || d->closed || d->nameless) && denial_stayed(d);
 }
 
 static void add_lines(const struct report *r, const struct plan_rules *rules, const char *home,
@@ -329,7 +364,7 @@ static void add_lines(const struct report *r, const struct plan_rules *rules, co
 		total += is_closed(&r->denials.item[i]);
 	size_t room = total <= SUMMARY_LINES ? total : SUMMARY_LINES - 1;
 	for (size_t i = 0; i < rules->len && written < room; i++, written++)
-		add_rule_line(out, &rules->item[i], home);
+		add_rule_line(out, &rules->item[i], &r->denials.item[rules->item[i].first], home);
 	for (size_t i = 0; i < r->denials.len && written < room; i++) {
 		if (!is_closed(&r->denials.item[i]))
 			continue;
@@ -337,7 +372,8 @@ static void add_lines(const struct report *r, const struct plan_rules *rules, co
 		written++;
 	}
 	if (total > written)
-		buf_addf(out, "warder: refused: and %zu more\n", total - written);
+		buf_addf(out, "warder: %s: and %zu more\n",
+			 r->denials.item[0].unwalled ? "would refuse" : "refused", total - written);
 }
 
 void report_summary(const struct report *r, const char *home, struct buf *out)

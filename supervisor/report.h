@@ -46,7 +46,7 @@ struct report {
 	int64_t wall_ms, held_ms;
 	struct {
 		int landlock_abi;
-		const char *mode; /* hold, retry, report */
+		const char *mode; /* hold, retry, report, permissive */
 		bool fast;
 		uint64_t stops, brokered;
 		uint64_t unwound; /* stacks that somebody wanted to see */

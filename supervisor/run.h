@@ -1,8 +1,8 @@
 /*
  * run: the inside of the engine: one command from spawn to the last process's end. Private to
  * engine.c, refusal.c (a refused call, from its stop to its end), ruling.c (what the policy says of
- * it), answer.c (what an answer means), lifecycle.c (signals,
- * time, leftovers) and rerun.c.
+ * it), answer.c (what an answer means), record.c and walk.c (what is told of it), permissive.c,
+ * lifecycle.c (signals, time, leftovers) and rerun.c.
  */
 #pragma once
 
@@ -59,7 +59,26 @@ enum run_notice {
 	RUN_NOTICE_LISTENER,
 	RUN_NOTICE_HIDDEN,
 	RUN_NOTICE_COPIED,
+	RUN_NOTICE_PASSED_OVER,
 	RUN_NOTICES
+};
+
+/* --permissive: a call that was judged at its entry and is not over yet. */
+struct look {
+	struct look *next;
+	struct waiter w; /* in no list */
+	bool refused;	 /* the wall and the policy would have; `d` says what */
+	struct denial d; /* owned */
+};
+
+/* walk.c: an exec that was refused, and may be a step of a walk along PATH. */
+struct walk {
+	struct walk *next;
+	struct tracee_name who;
+	pid_t pid;
+	char *name;	 /* owned; what is looked for */
+	char *given;	 /* owned; the last place */
+	struct denial d; /* owned; the one that counts, if the walk finds nothing */
 };
 
 enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
@@ -111,6 +130,8 @@ struct run {
 
 	struct waiter *waiters;
 	struct once *onces;
+	struct look *looks;
+	struct walk *walks;
 	struct denial_list unasked; /* retry: sandbox denials to be asked about at the end */
 	struct changes changes;
 	struct denial *asked_about; /* rerun.c: the denial whose question stands */
@@ -149,8 +170,6 @@ void refusal_check_signals(struct run *r);
 void refusal_release(struct run *r);
 /* A call that no grant can help with, already answered: into the report. */
 void refusal_noticed(struct run *r, const struct tracer_event *ev);
-/* A denial into the report, the audit and the events; also one that was answered at the end. */
-void refusal_record(struct run *r, const struct denial *d);
 
 /* caller.c */
 
@@ -182,6 +201,41 @@ void ruling_once_execed(struct run *r, pid_t pid);
 /* Its next exec is a step of the one that was answered: what it has stays. */
 void ruling_once_keep(struct run *r, pid_t pid);
 
+/* record.c */
+
+/* Fill a denial from a call; ruling may be NULL. Its strings are owned: denial_release(). */
+void record_describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
+		     struct denial *d);
+/* Into the report, the audit and the events; also one that was answered at the end. */
+void record_denial(struct run *r, const struct denial *d);
+/* The call with its answer. */
+void record_call(struct run *r, const struct waiter *w, const struct ruling *ruling, bool allowed,
+		 enum answered_by by, enum lifetime lifetime);
+/* Refused, and nobody was asked: an exec's waits for the end of its walk (walk.c). */
+void record_refused(struct run *r, const struct waiter *w, const struct ruling *ruling,
+		    enum answered_by by);
+/* The same without the wait: in `retry`, what may still be asked about is kept for the end. */
+void record_unasked(struct run *r, const struct denial *d);
+
+/* walk.c: a program is looked for along PATH. */
+
+/* An exec was refused (EACCES): kept until it is known how the walk goes on. Copies the denial. */
+void walk_refused(struct run *r, const struct waiter *w, const struct denial *d);
+/* The thread did something else: what is kept of it was no walk, or the end of one. */
+void walk_over(struct run *r, struct tracee_name who);
+/* A new image, by this name as it was given (NULL: not known). */
+void walk_execed(struct run *r, struct tracee_name who, const char *given);
+/* The process ended; 0: all of them. */
+void walk_ended(struct run *r, pid_t pid);
+
+/* permissive.c: no wall */
+void permissive_enters(struct run *r, const struct tracer_event *ev);
+void permissive_left(struct run *r, const struct tracer_event *ev);
+/* The thread's call ended in a new image, or with the thread. */
+void permissive_execed(struct run *r, struct tracee_name who);
+void permissive_gone(struct run *r, struct tracee_name who);
+void permissive_release(struct run *r);
+
 /* answer.c */
 
 /* The rules an answer means, into the session and, for "always" and "never", the saved policy. */
@@ -198,6 +252,8 @@ void answer_add_grant(struct run *r, const struct scope *scope, const struct ans
 
 /* A guard call, or a mount that was refused. */
 void notice_call(struct run *r, const struct tracer_event *ev);
+/* This program (copied; may be NULL) was noticed once more. */
+void notice_by(struct run *r, enum run_notice kind, const char *program);
 /* The process has a new program: does no_new_privs take something from it? */
 void notice_exec(struct run *r, pid_t pid);
 /* At the end: into the report's notes and what is degraded. */

@@ -110,7 +110,8 @@ static bool grants(const struct llruleset *rs, const struct path_at *at, bool ob
 	return !err && !(rights & ~got);
 }
 
-static bool move_granted(const struct verdict_input *in)
+/* What the ruleset says of a rename or link: 0, -EACCES or -EXDEV. */
+static int wall_of_move(const struct verdict_input *in)
 {
 	const struct lldomain domain = lldomain_of(in->ruleset);
 	const struct call *c = in->call;
@@ -121,10 +122,10 @@ static bool move_granted(const struct verdict_input *in)
 				 .new_object = c->path[1].at.object,
 				 .flags = c->at_flags};
 	if (m.old_dir < 0 || m.new_dir < 0 || m.old_object < 0)
-		return false;
+		return -EACCES;
 	int err = c->path[0].need == CALL_NEED_LINK_FROM ? llmodel_link(&domain, &m, &answer)
 							 : llmodel_rename(&domain, &m, &answer);
-	return !err && answer == 0;
+	return err ? -EACCES : answer;
 }
 
 /* ---- exec: which of the files was it? ---- */
@@ -180,13 +181,14 @@ static bool crosses_mounts(const struct call *c)
 	       a.stx_dev_minor != b.stx_dev_minor;
 }
 
-static bool ruleset_grants_all(const struct verdict_input *in)
+static int wall_of(const struct verdict_input *in)
 {
 	if (in->call->path[1].need != CALL_NEED_NONE)
-		return move_granted(in);
+		return wall_of_move(in);
 	bool object;
 	uint64_t rights = rights_for(in->call, 0, &object);
-	return rights && grants(in->ruleset, &in->call->path[0].at, object, rights);
+	bool granted = rights && grants(in->ruleset, &in->call->path[0].at, object, rights);
+	return granted ? 0 : -EACCES;
 }
 
 /* Which of the files an exec opens was it? */
@@ -277,7 +279,7 @@ static void judge_rights(const struct verdict_input *in, struct verdict_result *
 		judge_exec(in, r);
 	else if (in->call->path[0].need == CALL_NEED_IOCTL)
 		judge_ioctl(in, r);
-	else if (!ruleset_grants_all(in))
+	else if ((r->wall = wall_of(in)))
 		r->verdict = VERDICT_SANDBOX;
 	else if (in->call->result == -ENOENT)
 		r->verdict =
@@ -289,6 +291,8 @@ static void judge_rights(const struct verdict_input *in, struct verdict_result *
 		r->note = "an entry of one process on /proc: only a rule for /proc itself, from "
 			  "the start, can allow it";
 	}
+	if (r->verdict == VERDICT_SANDBOX && !r->wall)
+		r->wall = -EACCES;
 	if (r->verdict == VERDICT_OTHER && !r->note)
 		r->note = other_note(in->call);
 }

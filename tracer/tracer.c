@@ -268,9 +268,9 @@ int tracer_exec_fd(struct tracer *tr, struct tracee_name who, int fd)
 
 int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct unwind_stack **ret)
 {
-	struct tracee *t = held(tr, who);
+	struct tracee *t = tracee_find(&tr->table, who.tid);
 
-	if (!t)
+	if (!t || t->gen != who.gen || (t->state != TRACEE_HELD && t->state != TRACEE_LOOK))
 		return -ESRCH;
 	int r = tr->unwind ? 0 : unwind_new(&tr->unwind);
 	return r < 0 ? r : unwind_thread(tr->unwind, t->tid, max, ret);

@@ -252,7 +252,7 @@ class Ask(RunCase):
         self.assertStatus(done, 1)
         self.assertEqual("report", done.report["engine"]["mode"])
         self.assertEqual("none", done.denials(self.secret)[0]["by"])
-        self.assertIn(f"warder: refused read {self.secret} (cat, 1×); to allow: warder policy allow r {self.secret}",
+        self.assertIn(f"warder: refused read {self.secret} (cat, 1×, then exited 1); to allow: warder policy allow r {self.secret}",
                       done.err)
 
     # ---- the wire ----

@@ -22,7 +22,7 @@ ENGINE = {"landlock_abi": int, "mode": str, "fast": bool, "stops": int, "brokere
           "notes": list}
 DENIAL = {"path": str, "access": list, "call": str, "errno": str, "verdict": str, "answer": str, "by": str,
           "lifetime": str, "rule": (str, type(None)), "count": int, "t_ms": int, "run": int, "pid": int,
-          "exe": str, "argv0": str}
+          "exe": str, "argv0": str, "after": dict}
 
 
 @both_users
@@ -53,7 +53,7 @@ class Report(RunCase):
         self.assertEqual(
             dict(path=self.secret, access=["read"], call="openat", errno="EACCES", verdict="sandbox",
                  answer="deny", by="none", rule=None, count=1, run=1, exe=os.path.realpath("/usr/bin/cat"),
-                 argv0="cat"),
+                 argv0="cat", after={"exited": 1}),
             {k: v for k, v in d.items() if k not in ("t_ms", "pid", "lifetime", "given")})
         suggested, = r["suggested"]
         self.assertRegex(suggested, rf"^allow +r +{re.escape(self.secret)}$")

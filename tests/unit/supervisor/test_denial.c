@@ -153,3 +153,27 @@ Test(denial, json, .timeout = 10)
 		buf_free(&b);
 	}
 }
+
+/* Who ended is told in what it was refused, once: the number may be another's later. */
+Test(denial, how_the_process_ended, .timeout = 10)
+{
+	struct denial_list l = {0};
+	const char *const paths[] = {"/a", "/b", "/c"};
+	for (int i = 0; i < 3; i++) {
+		struct denial d = read_of(paths[i]);
+		d.pid = i < 2 ? 7 : 8;
+		cr_assert(denial_add(&l, &d));
+	}
+	denial_ended(&l, 9, 0);
+	cr_expect_eq(l.item[0].after, AFTER_UNKNOWN);
+	denial_ended(&l, 7, 3 << 8);
+	denial_ended(&l, 7, 9);
+	denial_ended(&l, 8, 9);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(l.item[i].after, AFTER_EXITED);
+		cr_expect_eq(l.item[i].after_value, 3);
+	}
+	cr_expect_eq(l.item[2].after, AFTER_SIGNAL);
+	cr_expect_eq(l.item[2].after_value, 9);
+	denial_list_release(&l);
+}

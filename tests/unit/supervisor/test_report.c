@@ -327,3 +327,57 @@ Test(report, summary_of_others, .timeout = 10)
 	buf_free(&b);
 	report_release(&r);
 }
+
+static void summary_of_end(enum denial_after after, int value, bool unwalled, const char *want)
+{
+	struct report r = {0};
+	struct buf b = {0};
+	struct denial d = write_of("/srv/a");
+	d.after = after;
+	d.after_value = value;
+	d.unwalled = d.allowed = unwalled;
+	cr_assert(denial_add(&r.denials, &d));
+	report_summary(&r, "/home/u", &b);
+	cr_expect_str_eq(buf_str(&b), want, "%s", buf_str(&b));
+	buf_free(&b);
+	report_release(&r);
+}
+
+/* What became of it is said where it was not well. */
+Test(report, summary_says_how_it_ended, .timeout = 10)
+{
+	summary_of_end(AFTER_EXITED, 1, false,
+		       "warder: refused create /srv/a (npm, 1×, then exited 1); to allow: warder "
+		       "policy allow w /srv/a\n");
+	summary_of_end(AFTER_SIGNAL, 6, false,
+		       "warder: refused create /srv/a (npm, 1×, then ended by SIGABRT); to allow: "
+		       "warder policy allow w /srv/a\n");
+	summary_of_end(
+		AFTER_SIGNAL, 40, false,
+		"warder: refused create /srv/a (npm, 1×, then ended by signal 40); to allow: "
+		"warder policy allow w /srv/a\n");
+	summary_of_end(AFTER_EXITED, 0, true,
+		       "warder: would refuse create /srv/a (npm, 1×); to allow: warder policy "
+		       "allow w /srv/a\n");
+}
+
+Test(report, how_it_ended, .timeout = 10)
+{
+	static const struct {
+		enum denial_after after;
+		const char *want;
+	} rows[] = {{AFTER_UNKNOWN, "\"after\":null"},
+		    {AFTER_EXITED, "\"after\":{\"exited\":4}"},
+		    {AFTER_SIGNAL, "\"after\":{\"signal\":4}"}};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct report r = small_report();
+		struct denial d = write_of("/srv/a");
+		d.after = rows[i].after;
+		d.after_value = 4;
+		cr_assert(denial_add(&r.denials, &d));
+		char *got = written(&r);
+		cr_expect(strstr(got, rows[i].want), "%s", got);
+		free(got);
+		denial_list_release(&r.denials);
+	}
+}

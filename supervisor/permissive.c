@@ -1,0 +1,176 @@
+/*
+ * --permissive: there is no wall, and nothing is refused. Every watched call is judged before it
+ * runs, when all that it names is still there, as the ruleset and the policy would have judged it;
+ * and written down when it is over, if they would have refused what it then did.
+ */
+#include "supervisor/run.h"
+
+#include "supervisor/doorstep.h"
+#include "tracer/filter.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void look_free(struct look *k)
+{
+	broker_meta_release(&k->w.meta);
+	verdict_release(&k->w.verdict);
+	if (k->refused)
+		denial_release(&k->d);
+	free(k);
+}
+
+static struct look *take(struct run *r, struct tracee_name who)
+{
+	for (struct look **p = &r->looks; *p; p = &(*p)->next) {
+		struct look *k = *p;
+		if (k->w.who.gen != who.gen)
+			continue;
+		*p = k->next;
+		return k;
+	}
+	return NULL;
+}
+
+static int judge_with(struct run *r, struct waiter *w, int error)
+{
+	struct call_view view = {w->who.tid, w->pid};
+	struct verdict_input in = {.call = w->call,
+				   .view = view,
+				   .as = &w->as,
+				   .self = &r->self,
+				   .ruleset = r->ruleset};
+	w->call->result = error;
+	verdict_release(&w->verdict);
+	return verdict_of(&in, &w->verdict);
+}
+
+/* As refusal.c does with what was refused or waits, if everything asked was answered with yes. */
+static void describe_refusal(struct run *r, struct look *k)
+{
+	struct ruling ruling = ruling_of(r, &k->w);
+	bool asks = ruling.effect == EFFECT_ASK;
+	if (ruling.effect == EFFECT_ALLOW || (asks && k->w.verdict.anyway))
+		return;
+	if (k->w.at_door && doorstep_fails_anyway(r, &k->w))
+		return;
+	k->w.call->result = k->w.verdict.wall ? k->w.verdict.wall : -EACCES;
+	record_describe(r, &k->w, &ruling, &k->d);
+	caller_add(r, &k->w, &k->d);
+	k->refused = true;
+	k->d.allowed = true;
+	k->d.unwalled = true;
+	k->d.by = BY_NONE;
+}
+
+/* It would wait at the door. */
+static bool would_wait(const struct call *c)
+{
+	return filter_waits(c->ent) ||
+	       (c->path[0].need == CALL_NEED_IOCTL && filter_waits_ioctl((uint32_t)c->args[1]));
+}
+
+static int judge(struct run *r, struct look *k)
+{
+	struct call_view view = {k->w.who.tid, k->w.pid};
+	int64_t result;
+	k->w.at_door = would_wait(k->w.call);
+	if (k->w.at_door) {
+		if (doorstep_look(r, &k->w, &result))
+			describe_refusal(r, k);
+		return 0;
+	}
+	int err = call_resolve(k->w.call, view);
+	if (!err)
+		err = identity_of(k->w.who.tid, &k->w.as);
+	if (!err)
+		err = judge_with(r, &k->w, -EACCES);
+	if (!err && k->w.verdict.verdict == VERDICT_SANDBOX)
+		describe_refusal(r, k);
+	return err;
+}
+
+void permissive_enters(struct run *r, const struct tracer_event *ev)
+{
+	struct look *k = take(r, ev->who);
+	if (k)
+		look_free(k); /* a call that a signal made begin anew */
+	k = calloc(1, sizeof *k);
+	if (k) {
+		k->w = (struct waiter){.who = ev->who, .pid = ev->pid, .call = ev->call};
+		path_init(&k->w.verdict.refused);
+		k->w.meta.fd = -1;
+		int err = judge(r, k);
+		if (err && err != -ESRCH)
+			run_say(r, "a call of %s could not be looked at: %s", ev->call->ent->name,
+				strerror(-err));
+		k->next = r->looks;
+		r->looks = k;
+	} else {
+		run_say(r, "no memory to look at a call of %s", ev->call->ent->name);
+	}
+	tracer_go_on(r->tracer, ev->who);
+}
+
+/* What the kernel says only after it has asked Landlock: there the wall would have come first. */
+static bool comes_after_the_wall(int64_t result)
+{
+	static const int errors[] = {ENOEXEC, ENXIO, ENODEV, ENOTEMPTY, EAGAIN};
+	for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+		if (result == -errors[i])
+			return true;
+	return false;
+}
+
+/* Refused without any wall: told as always, except that no grant can help. */
+static void refused_natively(struct run *r, struct look *k, int64_t result)
+{
+	if (judge_with(r, &k->w, (int)result))
+		return;
+	if (k->w.verdict.verdict == VERDICT_SANDBOX) {
+		k->w.verdict.verdict = VERDICT_OTHER;
+		k->w.verdict.note = "another kernel policy refused it; no path grant can help";
+	}
+	record_refused(r, &k->w, NULL, BY_NONE);
+}
+
+void permissive_left(struct run *r, const struct tracer_event *ev)
+{
+	struct look *k = take(r, ev->who);
+	int64_t result = ev->call->result;
+	bool two = ev->call->path[1].need != CALL_NEED_NONE;
+	if (k && (result == -EACCES || result == -EPERM || (two && result == -EXDEV)))
+		refused_natively(r, k, result);
+	else if (k && k->refused && (result >= 0 || comes_after_the_wall(result)))
+		record_denial(r, &k->d);
+	if (k)
+		look_free(k);
+	tracer_deny(r->tracer, ev->who);
+}
+
+void permissive_execed(struct run *r, struct tracee_name who)
+{
+	struct look *k = take(r, who);
+	if (!k)
+		return;
+	if (k->refused)
+		record_denial(r, &k->d);
+	look_free(k);
+}
+
+void permissive_gone(struct run *r, struct tracee_name who)
+{
+	struct look *k = take(r, who);
+	if (k)
+		look_free(k);
+}
+
+void permissive_release(struct run *r)
+{
+	while (r->looks) {
+		struct look *k = r->looks;
+		r->looks = k->next;
+		look_free(k);
+	}
+}

@@ -1,0 +1,145 @@
+/*
+ * The record of a refusal: into the report, the audit and the events.
+ */
+#include "supervisor/run.h"
+
+#include "supervisor/proc.h"
+#include "supervisor/redact.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+static char *rule_place(const struct rule *rule)
+{
+	struct buf b = {0};
+	if (!rule)
+		return NULL;
+	buf_add_str(&b, rule->origin);
+	if (rule->line)
+		buf_addf(&b, ":%u", rule->line);
+	return buf_take(&b);
+}
+
+static void denied_event(struct jsonw *w, const void *arg)
+{
+	denial_write(w, arg, false);
+	denial_write_stack(w, arg);
+}
+
+void record_denial(struct run *r, const struct denial *d)
+{
+	struct denial *kept = denial_add(&r->out->report.denials, d);
+	if (kept && kept->count > 1)
+		return;
+	int err = audit_decision(&r->session->audit, d);
+	if (err && !r->session->audit_failed) {
+		r->session->audit_failed = true;
+		run_say(r, "the audit can't be written: %s", strerror(-err));
+	}
+	if (r->protocol)
+		protocol_event(r->protocol, d->allowed ? "granted" : "denied", denied_event, d);
+}
+
+static uint32_t all_bits(const struct waiter *w, const struct ruling *ruling)
+{
+	uint32_t asked = 0, needed = 0;
+	for (unsigned i = 0; i < CALL_PATHS; i++) {
+		asked |= ruling ? ruling->asked[i] : 0;
+		needed |= w->verdict.need[i].access;
+	}
+	return asked ? asked : needed;
+}
+
+/* What it really is; where that is not known, what was said, and from where it was meant. */
+static char *name_of(const struct waiter *w, const struct call_path *p, const struct path_at *at)
+{
+	if (at->real || at->told)
+		return strdup(at->real ? at->real : at->told);
+	if (!p->given || !p->error)
+		return strdup(p->given ? p->given : "");
+	return proc_absolute(w->who.tid, p->dirfd, p->given);
+}
+
+void record_describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
+		     struct denial *d)
+{
+	const struct call *c = w->call;
+	/* Of two paths the one that needs something comes first. */
+	bool unnamed = ruling_is_unnamed(c, 0);
+	unsigned first = unnamed || (ruling && !ruling->asked[0] && ruling->asked[1]) ? 1 : 0;
+	unsigned second = 1 - first;
+	const struct path_at *at =
+		w->verdict.need[first].at ? w->verdict.need[first].at : &c->path[first].at;
+	const char *given = c->path[first].given;
+	*d = (struct denial){.call = c->ent->name,
+			     .error = (int)-c->result,
+			     .verdict = w->verdict.verdict,
+			     .access = all_bits(w, ruling),
+			     .by = BY_POLICY,
+			     .lifetime = LIFETIME_ONCE,
+			     .t_ms = run_now_ms() - r->started_ms,
+			     .run = r->number,
+			     .count = 1,
+			     .pid = w->pid,
+			     .exists = at->exists,
+			     .is_dir = at->exists && S_ISDIR(at->st.st_mode)};
+	d->path = name_of(w, &c->path[first], at);
+	d->nameless = !at->real;
+	if (given && given[0] && d->path && strcmp(given, d->path) != 0)
+		d->given = strdup(given);
+	if (!unnamed && c->path[second].need != CALL_NEED_NONE) {
+		d->path2 = name_of(w, &c->path[second], &c->path[second].at);
+		d->nameless |= !c->path[second].at.real;
+		d->path2_open = ruling && !ruling->asked[second];
+	}
+	d->exe = proc_link(w->who.tid, "exe");
+	char **argv = proc_argv(w->who.tid);
+	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
+	if (r->mode == ENGINE_RETRY)
+		d->argv = argv;
+	else
+		redact_free(argv);
+	d->rule = ruling ? rule_place(ruling->rule) : NULL;
+	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
+	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
+	d->note = note ? strdup(note) : NULL;
+}
+
+void record_call(struct run *r, const struct waiter *w, const struct ruling *ruling, bool allowed,
+		 enum answered_by by, enum lifetime lifetime)
+{
+	struct denial d;
+	record_describe(r, w, ruling, &d);
+	d.allowed = allowed;
+	d.by = by;
+	d.lifetime = lifetime;
+	caller_add(r, w, &d);
+	record_denial(r, &d);
+	denial_release(&d);
+}
+
+void record_unasked(struct run *r, const struct denial *d)
+{
+	if (r->mode == ENGINE_RETRY && d->verdict == VERDICT_SANDBOX && d->by == BY_NONE)
+		denial_add(&r->unasked, d);
+	else
+		record_denial(r, d);
+}
+
+void record_refused(struct run *r, const struct waiter *w, const struct ruling *ruling,
+		    enum answered_by by)
+{
+	struct denial d;
+	record_describe(r, w, ruling, &d);
+	d.by = by;
+	d.lifetime = by == BY_POLICY ? LIFETIME_SESSION : LIFETIME_ONCE;
+	caller_add(r, w, &d);
+	if (w->call->path[0].need == CALL_NEED_EXEC && d.error == EACCES) {
+		walk_refused(r, w, &d);
+	} else {
+		walk_over(r, w->who);
+		record_unasked(r, &d);
+	}
+	denial_release(&d);
+}

@@ -1,0 +1,144 @@
+/*
+ * execvp(3), posix_spawnp(3) and shells try one directory of PATH after the other, and a refused
+ * one does not stop them: EACCES is what they say at the end, when no directory had a program that
+ * could be run. So a refused exec is kept until the thread's next step is known. It is told once,
+ * where the walk finds nothing; where it does, there was nothing that failed.
+ */
+#include "supervisor/run.h"
+
+#include "tracer/util.h"
+
+#include <string.h>
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void walk_free(struct walk *k)
+{
+	free(k->name);
+	free(k->given);
+	denial_release(&k->d);
+	free(k);
+}
+
+static struct walk *take(struct run *r, struct tracee_name who)
+{
+	for (struct walk **p = &r->walks; *p; p = &(*p)->next) {
+		struct walk *k = *p;
+		if (k->who.gen != who.gen)
+			continue;
+		*p = k->next;
+		return k;
+	}
+	return NULL;
+}
+
+static void tell(struct run *r, struct walk *k)
+{
+	record_unasked(r, &k->d);
+	walk_free(k);
+}
+
+/* The same name in another place. */
+static bool goes_on(const struct walk *k, const char *given)
+{
+	return !strcmp(k->name, base_of(given)) && strcmp(k->given, given) != 0;
+}
+
+/* Of a walk's refusals the first counts that a grant would help; else the first. */
+static bool counts_more(const struct denial *d, const struct denial *than)
+{
+	return d->verdict == VERDICT_SANDBOX && than->verdict != VERDICT_SANDBOX;
+}
+
+static struct walk *begin(const struct waiter *w, const char *given, const struct denial *d)
+{
+	struct walk *k = calloc(1, sizeof *k);
+	if (!k)
+		return NULL;
+	*k = (struct walk){.who = w->who,
+			   .pid = w->pid,
+			   .name = strdup(base_of(given)),
+			   .given = strdup(given)};
+	if (k->name && k->given && !denial_copy(d, &k->d))
+		return k;
+	walk_free(k);
+	return NULL;
+}
+
+/* The walk's next refusal. False: no memory. */
+static bool step(struct walk *k, const char *given, const struct denial *d)
+{
+	char *here = strdup(given);
+	struct denial copy;
+	if (!here)
+		return false;
+	free(k->given);
+	k->given = here;
+	if (!counts_more(d, &k->d))
+		return true;
+	if (denial_copy(d, &copy))
+		return false;
+	denial_release(&k->d);
+	k->d = copy;
+	return true;
+}
+
+void walk_refused(struct run *r, const struct waiter *w, const struct denial *d)
+{
+	const char *given = w->call->path[0].given;
+	struct walk *k = take(r, w->who);
+	if (k && (!given || !goes_on(k, given))) {
+		tell(r, k);
+		k = NULL;
+	}
+	if (!k && given)
+		k = begin(w, given, d);
+	else if (k && !step(k, given, d)) {
+		tell(r, k);
+		k = NULL;
+	}
+	if (!k) { /* it can't be kept: told at once */
+		record_unasked(r, d);
+		return;
+	}
+	k->next = r->walks;
+	r->walks = k;
+}
+
+void walk_over(struct run *r, struct tracee_name who)
+{
+	struct walk *k = take(r, who);
+	if (k)
+		tell(r, k);
+}
+
+void walk_execed(struct run *r, struct tracee_name who, const char *given)
+{
+	struct walk *k = take(r, who);
+	if (!k)
+		return;
+	if (given && !goes_on(k, given)) {
+		tell(r, k);
+		return;
+	}
+	if (k->d.verdict == VERDICT_SANDBOX)
+		notice_by(r, RUN_NOTICE_PASSED_OVER, k->name);
+	walk_free(k);
+}
+
+void walk_ended(struct run *r, pid_t pid)
+{
+	for (struct walk **p = &r->walks; *p;) {
+		struct walk *k = *p;
+		if (pid && k->pid != pid) {
+			p = &k->next;
+			continue;
+		}
+		*p = k->next;
+		tell(r, k);
+	}
+}
