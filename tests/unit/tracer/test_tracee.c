@@ -55,8 +55,9 @@ Test(tracee, every_stop_has_an_act)
 	for (int state = 0; state < TRACEE_STATE_COUNT; state++) {
 		struct tracee t = {.state = (enum tracee_state)state};
 		for (int kind = 0; kind < STOP_KIND_COUNT; kind++) {
-			bool still = state == TRACEE_HELD && kind != STOP_EXITED &&
-				     kind != STOP_KILLED && kind != STOP_EXECED;
+			bool stopped = state == TRACEE_HELD || state == TRACEE_LOOK;
+			bool still = stopped && kind != STOP_EXITED && kind != STOP_KILLED &&
+				     kind != STOP_EXECED;
 			enum tracee_act act = tracee_step(&t, (enum stop_kind)kind);
 			cr_expect_eq(act == TRACEE_ACT_BUG, still, "state %d, stop %d", state,
 				     kind);
