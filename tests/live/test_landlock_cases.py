@@ -23,6 +23,8 @@ class Cases(unittest.TestCase):
             self.skipTest("no Landlock with refer here")
         self.assertEqual(done.returncode, FINE, done.stdout)
         print(done.stdout, end="")
+        # Older kernels leave out the disconnected directories, and a machine may lack a filesystem.
+        self.assertGreater(int(done.stdout.split()[0]), 90, done.stdout)
 
     def answer_of(self, *lines):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as table:

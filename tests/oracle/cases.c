@@ -202,8 +202,8 @@ static int do_mount(const struct run *run, const char *type, const char *at)
 	char options[4 * ORACLE_PATH_BYTES];
 	const char *root = run->w.root;
 
-	oracle_say(options, sizeof(options), "lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work",
-		   root, root, root);
+	oracle_say(options, sizeof(options),
+		   "lowerdir=%s/lower,upperdir=%s/up/upper,workdir=%s/up/work", root, root, root);
 	return mount(type, at, type, 0, strcmp(type, "overlay") == 0 ? options : NULL);
 }
 
