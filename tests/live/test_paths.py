@@ -258,6 +258,15 @@ class Shapes(PathCase):
         self.assertEqual([("outside/d", "outside/d/", ["list"]), ("outside/new", "outside/new/", ["create"])],
                          self.asked(done))
 
+    def test_moves_with_slashes_behind_them(self):
+        self.symlink("d", "outside/to_d")
+        o = self.outside
+        done = self.ops(("from", f"{o}/to_d/"), ("rename", f"{o}/x"), ("from", f"{o}/f/"), ("rename", f"{o}/x"),
+                        ("from", f"{o}/f"), ("rename", f"{o}/x/"), ("from", f"{o}/d/"), ("rename", f"{o}/x/"))
+        self.assertEqual(["ENOTDIR", "ENOTDIR", "ENOTDIR", "ok"], done.said)
+        self.assertEqual([("outside/d", "outside/d/", ["create", "delete"])], self.asked(done))
+        self.assertEqual(f"{o}/x", done.asked[0]["path2"])
+
     def test_links_both_ways(self):
         self.symlink(self.secret, "project/there")
         self.symlink(f"{self.project}/p", "outside/back")

@@ -9,19 +9,21 @@ import os
 import re
 
 from path_help import PathCase
-from run_help import Talk, both_users, fixture, main, wait_until
+from run_help import Talk, both_users, fixture, main
 
 RACES = int(os.environ.get("WARDER_RACES", "850"))  # six ways, two users: 10,000 in all
 
 
-@both_users
-class Swapped(PathCase):
+class SwapCase(PathCase):
     def setUp(self):
         super().setUp()
         self.write("outside/good/f", "GOOD")
         self.write("outside/bad/f", "BAD")
         self.good, self.bad = (os.path.join(self.outside, name) for name in ("good", "bad"))
 
+
+@both_users
+class Races(SwapCase):
     def choose(self, lifetime):
         """Yes to what is shown as good, no to the rest."""
         def answer(q):
@@ -58,7 +60,10 @@ class Swapped(PathCase):
         self.assertEqual(["f"], os.listdir(self.bad), done)
         self.assertGreater(n["good"], 0, done)
 
-    def asked(self, *rows):
+
+@both_users
+class Swapped(SwapCase):
+    def held(self, *rows):
         talk = Talk(self, ["--", fixture("path_ops"), *(word for row in rows for word in row)])
         return talk, talk.ask()
 
@@ -72,7 +77,7 @@ class Swapped(PathCase):
 
     def test_a_link_turned_while_it_is_asked_about(self):
         self.point(self.good)
-        talk, q = self.asked(("read", "cur/f"))
+        talk, q = self.held(("read", "cur/f"))
         self.assertEqual((f"{self.good}/f", "cur/f"), (q["path"], q["given"]))
         self.point(self.bad)
         self.yes(talk, q)
@@ -82,7 +87,7 @@ class Swapped(PathCase):
 
     def test_a_file_replaced_while_it_is_asked_about(self):
         """The one that was there when it was shown."""
-        talk, q = self.asked(("read", f"{self.good}/f"))
+        talk, q = self.held(("read", f"{self.good}/f"))
         os.rename(f"{self.bad}/f", f"{self.good}/f")
         self.yes(talk, q)
         self.assertEqual("ok GOOD\n", talk.finish().out)
@@ -90,7 +95,7 @@ class Swapped(PathCase):
     def test_a_file_made_while_it_is_asked_about(self):
         """It is another thing than the absent one that was shown: nothing is emptied or opened unseen."""
         self.point(self.good)
-        talk, q = self.asked(("creat", "cur/new"))
+        talk, q = self.held(("creat", "cur/new"))
         self.assertFalse(q["exists"])
         os.symlink(f"{self.bad}/f", f"{self.good}/new")
         self.yes(talk, q)
@@ -102,14 +107,14 @@ class Swapped(PathCase):
 
     def test_a_directory_turned_while_something_in_it_is_to_go(self):
         self.point(self.good)
-        talk, q = self.asked(("unlink", "cur/f"))
+        talk, q = self.held(("unlink", "cur/f"))
         self.point(self.bad)
         self.yes(talk, q)
         self.assertEqual("ok\n", talk.finish().out)
         self.assertEqual(([], ["f"]), (os.listdir(self.good), os.listdir(self.bad)))
 
     def test_gone_while_it_is_asked_about(self):
-        talk, q = self.asked(("unlink", f"{self.good}/f"))
+        talk, q = self.held(("unlink", f"{self.good}/f"))
         os.unlink(f"{self.good}/f")
         self.yes(talk, q)
         self.assertEqual("ENOENT\n", talk.finish().out)
