@@ -200,6 +200,8 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 	if (id == SYS_ID_prctl) {
 		load(p, OFF_LOW(0));
 		ret_if(p, BPF_JEQ, PR_SET_SECCOMP, RET_TRACE);
+		/* In a user namespace of its own a process could have another's /proc/PID/exe. */
+		ret_if(p, BPF_JEQ, PR_SET_MM, RET_ERRNO(EPERM));
 		ret(p, RET_ALLOW);
 		return;
 	}

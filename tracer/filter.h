@@ -10,7 +10,8 @@
  *   META     waits at the door
  *   CONNECT  waits at the door, but for sendto without an address, sendmsg and sendmmsg: they pass
  *   GUARD    clone with CLONE_UNTRACED, prctl(PR_SET_SECCOMP), ptrace, seccomp, io_uring_setup and
- *            open_by_handle_at stop, and the watched parts of socketcall; clone3 is ENOSYS
+ *            open_by_handle_at stop, and the watched parts of socketcall; clone3 is ENOSYS,
+ *            prctl(PR_SET_MM) EPERM
  *   others, and numbers without a row, pass
  * A foreign architecture and x32 calls (x86-64's audit arch with bit 30 set) are ENOSYS.
  * Arguments are read under watched numbers only, so every other number stays in the kernel's
