@@ -114,6 +114,26 @@ class Shapes(ShapeCase):
             with self.subTest(name):
                 self.check_bind(name)
 
+    def test_chmod(self):
+        # A call that waits before it is run, and not at a ptrace stop: in every shape the same.
+        path = self.write("outside/file.mode", "", 0o600)
+        own = {"timer", "filter_errno", "filter_trap", "filter_trace", "int80", "x32", "uring", "thread_runs", "undumpable"}
+        for name, (how, program, _, _) in SHAPES.items():
+            if name in own or not os.path.exists(fixture(program)) or program == "run_traced":
+                continue
+            for answer, status, word, mode in ((deny, REFUSED, " errno 13\n", 0o600), (allow(), OPENED, " ok mode\n", 0o640)):
+                with self.subTest(name, status=status):
+                    os.chmod(path, 0o600)
+                    done = self.hold("--", fixture(program), how, path, answer=answer)
+                    if done.status == NO_SUCH:
+                        continue
+                    self.assertStatus(done, status)
+                    self.assertIn(word, done.out)
+                    self.assertEqual(mode, os.stat(path).st_mode & 0o777)
+                    q, = done.asked
+                    pid, exe = done.out.split(" ")[:2]
+                    self.assertEqual((int(pid), exe, path, ["meta"]), tuple(q[k] for k in ("pid", "exe", "path", "access")))
+
     def state_of(self, pid):
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rpartition(")")[2].split()[0]
