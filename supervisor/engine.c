@@ -3,6 +3,7 @@
 #include "landlock/llright.h"
 #include "supervisor/command.h"
 #include "supervisor/compile.h"
+#include "supervisor/devices.h"
 #include "supervisor/environ.h"
 #include "tracer/util.h"
 
@@ -429,6 +430,7 @@ static int spawn(struct run *r)
 		.stdio = {r->command->stdio[0], r->command->stdio[1], r->command->stdio[2]},
 		.ctty = -1,
 		.new_session = !r->command->own_terminal,
+		.see_terminals = r->ruleset && devices_lack_ioctl(r->ruleset),
 		.keep_from = r->command->keep_from,
 		.keep_to = r->command->keep_to,
 		.keep_len = r->command->keep_len,

@@ -152,27 +152,31 @@ bool filter_waits_ioctl(uint32_t command)
 }
 
 /*
- * Landlock asks about an ioctl on a device that was opened inside. Most ioctls are a terminal's or
- * a socket's, and frequent (isatty), so these pass unseen, and what Landlock never refuses with
- * them.
+ * Landlock asks about an ioctl on a device that was opened inside, but for a few that it never
+ * refuses (security/landlock/fs.c, is_masked_device_ioctl). Terminals' are frequent (isatty), and
+ * sockets' are no device's.
  */
 static void ioctl_body(struct program *p)
 {
+	static const uint32_t never_refused[] = {FIOCLEX,  FIONCLEX, FIONBIO,	   FIOASYNC,
+						 FIOQSIZE, FICLONE,  FS_IOC_FIEMAP};
+
 	/* The kernel cuts cmd to 32 bits: so must the comparison. */
 	load(p, OFF_LOW(1));
 	if (!p->options.native) {
 		ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
 		ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
 	}
-	ret_if(p, BPF_JEQ, FICLONE, RET_ALLOW);
-	ret_if(p, BPF_JEQ, FS_IOC_FIEMAP, RET_ALLOW);
+	for (size_t i = 0; i < ARRAY_LEN(never_refused); i++)
+		ret_if(p, BPF_JEQ, never_refused[i], RET_ALLOW);
 	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
 		ret_if(p, BPF_JEQ, attribute_ioctls[i], door(p));
 	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls) && !p->options.native; i++)
 		ret_if(p, BPF_JEQ, lasting_ioctls[i], RET_ERRNO(EOPNOTSUPP));
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, ~0xffu);
-	ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
 	ret_if(p, BPF_JEQ, SIOCGIFNAME & ~0xffu, RET_ALLOW);
+	if (!p->options.terminals)
+		ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
 	ret(p, RET_TRACE);
 }
 

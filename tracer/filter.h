@@ -3,9 +3,9 @@
  *
  * What it does with a call, by its row's group:
  *   WALL     stops for the tracer; an open with O_PATH passes (Landlock never refuses it); an open
- *            with the GRANT mark waits at the door (USER_NOTIF); ioctls of terminals and sockets
- *            pass, TIOCSTI and TIOCLINUX are EPERM, those that set a file's attributes wait at
- *            the door
+ *            with the GRANT mark waits at the door (USER_NOTIF); ioctls of sockets pass, and of
+ *            terminals unless they are wanted; TIOCSTI and TIOCLINUX are EPERM; those that set a
+ *            file's attributes wait at the door
  *   MOUNT    stops for the tracer
  *   META     waits at the door
  *   CONNECT  waits at the door, but for sendto without an address, sendmsg and sendmmsg: they pass
@@ -37,6 +37,7 @@ struct filter_options {
 	uint32_t grant; /* the mark */
 	bool native;	/* nothing is refused: what would wait at the door stops for the tracer, and
 			 * what is answered above stops (clone3) or passes (ioctls) */
+	bool terminals; /* the ioctls of terminals stop, too */
 };
 
 #define FILTER_MAX	  1024 /* instructions; the kernel's limit is 4096 */

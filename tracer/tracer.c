@@ -154,7 +154,8 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	if (!more)
 		return -ENOMEM;
 	tr->newborns = more;
-	struct filter_options filter = {.grant = tr->grant, .native = tr->options.native};
+	struct filter_options filter = {
+		.grant = tr->grant, .native = tr->options.native, .terminals = s->see_terminals};
 	int r = spawn_start(s, &filter, &child, ret_stage);
 	if (r < 0)
 		return r;

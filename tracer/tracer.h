@@ -126,7 +126,8 @@ struct tracer_spawn {
 	 * orphaned.
 	 */
 	int ctty;
-	bool new_session; /* setsid, without a terminal */
+	bool new_session;   /* setsid, without a terminal */
+	bool see_terminals; /* ioctls of terminals can be refused, too: they stop (filter.h) */
 	/* Descriptors that stay open in the command beside 0-2: from[i] becomes to[i] (>= 3). */
 	const int *keep_from;
 	const int *keep_to;

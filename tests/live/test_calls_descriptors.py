@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls on descriptors that were opened inside: ftruncate, and ioctl on a device."""
 
-import unittest
+import os
 
 from run_help import RunCase, both_users, deny, fixture, main, needs
 
@@ -60,6 +60,22 @@ class Ioctl(RunCase):
         self.assertEqual("ioctl EACCES\n", done.out)
         self.assertEqual(1, len(done.asked))
         self.assertEqual(1, done.report["runs"])
+
+    @needs("/usr/bin/python3")
+    def test_a_terminal(self):
+        """isatty() is frequent, and looked at only where a rule lets a terminal be opened without ioctl."""
+        ptmx = os.path.realpath("/dev/ptmx")
+        script = ("import os, termios\nfd = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)\n"
+                  "try:\n    termios.tcgetattr(fd)\n    print('ok')\n"
+                  "except termios.error as e:\n    print(e.args[0])\n")
+        done = self.run_report("--", "/usr/bin/python3", "-c", script)
+        self.assertEqual(("ok\n", []), (done.out, done.report["denials"]))
+        stops = done.report["engine"]["stops"]
+        done = self.run_report("--rule", f"ask ioctl {ptmx}", "--", "/usr/bin/python3", "-c", script)
+        self.assertEqual("13\n", done.out)
+        [d] = done.report["denials"]
+        self.assertEqual((ptmx, "ioctl", ["ioctl"], "sandbox"), (d["path"], d["call"], d["access"], d["verdict"]))
+        self.assertGreater(done.report["engine"]["stops"], stops)
 
     def test_what_is_no_device_is_not_ours(self):
         path = self.write("project/file", "x")

@@ -18,11 +18,11 @@
 static struct sock_filter program[FILTER_MAX];
 static size_t program_len;
 
+static struct filter_options options = {.grant = GRANT};
+
 static void build(void)
 {
-	cr_assert_eq(filter_build(&(struct filter_options){.grant = GRANT}, program, FILTER_MAX,
-				  &program_len),
-		     0);
+	cr_assert_eq(filter_build(&options, program, FILTER_MAX, &program_len), 0);
 }
 
 /* The part of classic BPF that seccomp programs use. An illegal step is a failed test. */
@@ -267,7 +267,27 @@ Test(filter, is_well_formed)
 		size_t far = f->code == (BPF_JMP | BPF_JA) ? f->k : f->jt > f->jf ? f->jt : f->jf;
 		cr_expect(pc + 1 + far < program_len, "instruction %zu", pc);
 	}
-	cr_expect_eq(filter_build(&(struct filter_options){.grant = GRANT}, program,
-				  program_len - 1, &len),
-		     -E2BIG);
+	cr_expect_eq(filter_build(&options, program, program_len - 1, &len), -E2BIG);
+}
+
+/* With what every one of them can be refused: but for what Landlock never refuses. */
+Test(filter, terminals_where_they_are_wanted)
+{
+	static const struct {
+		uint64_t cmd;
+		uint32_t want;
+	} rows[] = {
+		{TCGETS, TRACED},
+		{TIOCGWINSZ, TRACED},
+		{FIONREAD, TRACED},
+		{FIONBIO, SECCOMP_RET_ALLOW},
+		{FIOCLEX, SECCOMP_RET_ALLOW},
+		{TIOCSTI, SECCOMP_RET_ERRNO | EPERM},
+	};
+
+	options.terminals = true;
+	build();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_eq(ask(AUDIT_ARCH_X86_64, 16, (uint64_t[6]){0, rows[i].cmd}),
+			     rows[i].want, "row %zu", i);
 }

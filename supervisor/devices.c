@@ -1,0 +1,36 @@
+#include "supervisor/devices.h"
+
+#include "landlock/llright.h"
+
+#include <sys/stat.h>
+
+static bool is_inode(const struct llrule *rule, const struct stat *st)
+{
+	return rule->dev == st->st_dev && rule->ino == st->st_ino;
+}
+
+/* The root, /dev, or in the file systems of /dev and /dev/pts. */
+static bool holds_devices(const struct llrule *rule)
+{
+	struct stat root, dev, pts;
+	if (stat("/", &root) || stat("/dev", &dev) || is_inode(rule, &root) || is_inode(rule, &dev))
+		return true;
+	return (dev.st_dev != root.st_dev && rule->dev == dev.st_dev) ||
+	       (!stat("/dev/pts", &pts) && pts.st_dev != root.st_dev && rule->dev == pts.st_dev);
+}
+
+bool devices_lack_ioctl(const struct llruleset *rs)
+{
+	const struct llrule *rule;
+	if (!(llruleset_handled(rs) & LLR_IOCTL_DEV))
+		return false;
+	for (size_t i = 0; (rule = llruleset_rule(rs, i)); i++) {
+		if (!(rule->rights & (LLR_READ_FILE | LLR_WRITE_FILE)) ||
+		    (rule->rights & LLR_IOCTL_DEV))
+			continue;
+		if (S_ISCHR(rule->mode) || S_ISBLK(rule->mode) ||
+		    (S_ISDIR(rule->mode) && holds_devices(rule)))
+			return true;
+	}
+	return false;
+}
