@@ -42,10 +42,9 @@ static void tell(struct run *r, struct walk *k)
 	walk_free(k);
 }
 
-/* The same name in another place. */
-static bool goes_on(const struct walk *k, const char *given)
+static bool same_name(const struct walk *k, const char *given)
 {
-	return !strcmp(k->name, base_of(given)) && strcmp(k->given, given) != 0;
+	return !strcmp(k->name, base_of(given));
 }
 
 /* Of a walk's refusals the first counts that a grant would help; else the first. */
@@ -91,7 +90,8 @@ void walk_refused(struct run *r, const struct waiter *w, const struct denial *d)
 {
 	const char *given = w->call->path[0].given;
 	struct walk *k = take(r, w->who);
-	if (k && (!given || !goes_on(k, given))) {
+	/* Also where PATH has a directory twice. */
+	if (k && (!given || !same_name(k, given))) {
 		tell(r, k);
 		k = NULL;
 	}
@@ -121,7 +121,7 @@ void walk_execed(struct run *r, struct tracee_name who, const char *given)
 	struct walk *k = take(r, who);
 	if (!k)
 		return;
-	if (given && !goes_on(k, given)) {
+	if (given && (!same_name(k, given) || !strcmp(k->given, given))) {
 		tell(r, k);
 		return;
 	}
