@@ -26,8 +26,9 @@
 
 /* Threads that wait for work; more are made while acts block, and end when idle. */
 #define WORKERS_IDLE_MAX 2
-/* A tree that blocks in more opens than this at once is refused further ones (-EAGAIN). */
-#define BLOCKERS_MAX 64
+/* A tree that blocks in more opens and connects than this at once is refused further ones
+ * (-EAGAIN). */
+#define BLOCKERS_MAX 512
 /* So that what can't block never waits for what does. */
 #define WORKERS_MAX (BLOCKERS_MAX + 8)
 
@@ -55,6 +56,7 @@ struct job {
 	uint64_t length;
 	char *text; /* symlink: its target; exec: what a script is called */
 	bool scripts_alone;
+	struct broker_connect connect;
 	int socket; /* bind: our copy of the tracee's socket */
 	int cwd;    /* bind: the directory that the address is relative to */
 	struct sockaddr_un address;
@@ -285,6 +287,13 @@ static int act_exec(const struct job *j, struct act_result *r)
 	return 0;
 }
 
+/* The thread's file-system ids follow the effective ones back: the role is to be taken anew. */
+static int act_connect(const struct job *j, struct act_result *r)
+{
+	(void)r;
+	return (int)broker_connect_perform(&j->connect, j->at[0].object, &j->as);
+}
+
 typedef int act_fn(const struct job *j, struct act_result *r);
 
 /* One row a need: what performs it, whether it changes names. */
@@ -300,6 +309,7 @@ static const struct act {
 	[CALL_NEED_MKNOD] = {act_mknod, true, false},
 	[CALL_NEED_SYMLINK] = {act_symlink, true, false},
 	[CALL_NEED_BIND] = {act_bind, true, true},
+	[CALL_NEED_CONNECT] = {act_connect, false, false},
 	[CALL_NEED_UNLINK] = {act_unlink, true, false},
 	[CALL_NEED_RMDIR] = {act_unlink, true, false},
 	[CALL_NEED_MOVE_FROM] = {act_rename, true, false},
@@ -327,6 +337,7 @@ static void job_free(struct job *j)
 		return;
 	for (int i = 0; i < CALL_PATHS; i++)
 		thing_release(&j->at[i]);
+	broker_connect_release(&j->connect);
 	util_close(&j->socket);
 	util_close(&j->cwd);
 	free(j->text);
@@ -400,6 +411,8 @@ static int take_bind(struct job *j, const struct broker_request *rq)
 static bool may_block(const struct job *j)
 {
 	mode_t mode = j->at[0].mode;
+	if (j->need == CALL_NEED_CONNECT)
+		return true;
 	return j->need == CALL_NEED_OPEN && j->at[0].exists && !(j->flags & O_NONBLOCK) &&
 	       (S_ISFIFO(mode) || S_ISCHR(mode) || S_ISBLK(mode));
 }
@@ -424,12 +437,13 @@ static int job_new(const struct broker_request *rq, struct job **ret)
 	struct job *j = calloc(1, sizeof *j);
 	if (!j)
 		return -ENOMEM;
-	*j = (struct job){.need = c->path[0].need,
+	*j = (struct job){.need = rq->connect ? CALL_NEED_CONNECT : c->path[0].need,
 			  .flags = flags_of(c),
 			  .resolve = c->open_resolve,
 			  .mode = c->mode,
 			  .dev = c->dev,
 			  .length = c->length,
+			  .connect = {.socket = -1},
 			  .socket = -1,
 			  .cwd = -1,
 			  .done = {.fd = -1}};
@@ -449,6 +463,10 @@ static int job_new(const struct broker_request *rq, struct job **ret)
 	if (err) {
 		job_free(j);
 		return err;
+	}
+	if (rq->connect) {
+		j->connect = *rq->connect;
+		*rq->connect = (struct broker_connect){.socket = -1};
 	}
 	j->may_block = may_block(j);
 	*ret = j;
@@ -486,6 +504,7 @@ static void perform(struct broker *b, struct job *j, struct role *role)
 		if (act->structural)
 			pthread_mutex_lock(&b->structural);
 		result = act->fn(j, &r);
+		role->known &= j->need != CALL_NEED_CONNECT;
 		if (act->structural)
 			pthread_mutex_unlock(&b->structural);
 	}
@@ -671,7 +690,7 @@ int broker_fd(const struct broker *b)
 int broker_submit(struct broker *b, const struct broker_request *rq, uint64_t *ret_id)
 {
 	struct job *j;
-	if (!broker_can(rq->call))
+	if (!rq->connect && !broker_can(rq->call))
 		return -EOPNOTSUPP;
 	int err = job_new(rq, &j);
 	if (err)

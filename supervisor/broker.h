@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "supervisor/broker_connect.h"
 #include "supervisor/identity.h"
 #include "tracer/call.h"
 
@@ -47,6 +48,8 @@ struct broker_request {
 	bool as_given;
 	/* exec: only a script can be run in place; a further file of its chain was refused. */
 	bool scripts_alone;
+	/* A connect or send (then `call` is resolved where its address is a path); else NULL. */
+	struct broker_connect *connect;
 };
 
 int broker_new(struct broker **ret);
@@ -57,7 +60,8 @@ int broker_fd(const struct broker *b);
 /* Can this call be performed by the broker at all? */
 bool broker_can(const struct call *c);
 /*
- * Begin to perform the call for the thread. Takes its own copies (descriptors too).
+ * Begin to perform the call for the thread. Takes its own copies (descriptors too), and what
+ * request->connect owns where it succeeds.
  * 0 and *ret_id, or -errno: nothing was begun (-EPERM: the identity can't be taken on).
  */
 int broker_submit(struct broker *b, const struct broker_request *request, uint64_t *ret_id);

@@ -1,11 +1,14 @@
 #include "supervisor/doorstep.h"
 
+#include "landlock/llright.h"
+#include "supervisor/abstract.h"
 #include "supervisor/permits.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 static bool is_meta(const struct waiter *w)
 {
@@ -44,13 +47,41 @@ static int look_at_meta(struct waiter *w, struct call_view view)
 	return !err && !need->at->exists ? -ENOENT : err;
 }
 
+/* Landlock's own scope: in the tree's place we must keep it too. */
+static bool is_out_of_scope(const struct run *r, const struct broker_connect *k)
+{
+	int type = 0;
+	socklen_t len = sizeof type;
+	if (!broker_connect_is_abstract(k) || !r->ruleset ||
+	    !(llruleset_scoped(r->ruleset) & LLR_SCOPE_ABSTRACT_UNIX_SOCKET))
+		return false;
+	return getsockopt(k->socket, SOL_SOCKET, SO_TYPE, &type, &len) ||
+	       !abstract_is_the_trees(r->tracer, &k->address, k->address_len, type);
+}
+
+/* 0; or -errno, the call's result. */
+static int look_at_connect(const struct run *r, struct waiter *w, struct call_view view)
+{
+	int err = broker_connect_read(w->call, view, &w->connect);
+	if (err)
+		return err;
+	if (!w->connect.by_path)
+		return is_out_of_scope(r, &w->connect) ? -EPERM : 0;
+	const struct call_path *p = &w->call->path[0];
+	err = call_resolve(w->call, view);
+	if (err || p->error)
+		return err ? err : p->error;
+	if (!p->at.exists)
+		return -ENOENT;
+	w->verdict.need[0] = (struct need){.access = ACCESS_CONNECT, .at = &p->at};
+	return 0;
+}
+
 bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 {
 	struct call_view view = {w->who.tid, w->pid};
-	path_init(&w->verdict.refused);
 	w->verdict.verdict = VERDICT_SANDBOX;
-	w->meta.fd = -1;
-	int err = look_at_meta(w, view);
+	int err = is_meta(w) ? look_at_meta(w, view) : look_at_connect(r, w, view);
 	if (!err && !w->meta.done) {
 		if (r->one_identity)
 			w->as = r->self;
@@ -84,12 +115,24 @@ static void end_as_caller(const struct run *r, const struct waiter *w)
 		BUG(identity_enter(&r->self) != 0);
 }
 
+/* net/unix/af_unix.c, unix_find_bsd(): it must be writable, and then be a socket. */
+static int connect_fails_anyway(const struct path_at *at)
+{
+	if (syscall(SYS_faccessat2, at->object, "", W_OK, AT_EMPTY_PATH | AT_EACCESS))
+		return -errno;
+	return S_ISSOCK(at->st.st_mode) ? 0 : -ECONNREFUSED;
+}
+
 int doorstep_fails_anyway(const struct run *r, const struct waiter *w)
 {
 	const struct path_at *at = w->verdict.need[0].at;
+	if (!at)
+		return 0;
 	int err = begin_as_caller(r, w);
 	if (!err && is_meta(w))
 		err = broker_meta_fails_anyway(&w->meta, at->object, &at->st, &w->as);
+	else if (!err)
+		err = connect_fails_anyway(at);
 	end_as_caller(r, w);
 	return err;
 }

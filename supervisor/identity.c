@@ -198,3 +198,33 @@ int identity_enter(const struct identity *id)
 		return -EPERM;
 	return set_effective(id->caps, false);
 }
+
+int identity_show(const struct identity *id, struct identity_effective *before)
+{
+	struct identity_effective now = {(uid_t)syscall(SYS_geteuid), (gid_t)syscall(SYS_getegid)};
+	*before = now;
+	if (now.uid == id->fsuid && now.gid == id->fsgid)
+		return 0;
+	int err = set_effective(0, true);
+	if (err)
+		return err;
+	if (syscall(SYS_setresgid, -1, id->fsgid, -1))
+		return -errno;
+	if (syscall(SYS_setresuid, -1, id->fsuid, -1)) {
+		err = -errno;
+		BUG(syscall(SYS_setresgid, -1, now.gid, -1));
+		return err;
+	}
+	return identity_enter(id); /* the change has moved capabilities */
+}
+
+void identity_unshow(const struct identity_effective *before)
+{
+	uid_t uid = (uid_t)syscall(SYS_geteuid);
+	gid_t gid = (gid_t)syscall(SYS_getegid);
+	if (uid == before->uid && gid == before->gid)
+		return;
+	/* The saved ids are these, so no capability is needed. */
+	BUG(syscall(SYS_setresuid, -1, before->uid, -1) ||
+	    syscall(SYS_setresgid, -1, before->gid, -1));
+}

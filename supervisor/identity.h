@@ -28,6 +28,19 @@ struct identity {
 int identity_of(pid_t tid, struct identity *ret);
 /* Our own calling thread's. */
 int identity_self(struct identity *ret);
+/* Who others are told that we are (SO_PEERCRED): the effective ids. */
+struct identity_effective {
+	uid_t uid;
+	gid_t gid;
+};
+
+/*
+ * The calling thread, which has entered `id`, also shows it to others: 0 and in *before what is put
+ * back by identity_unshow(), or -errno. The real and saved ids stay ours, so that the tracee's
+ * signals do not reach the thread.
+ */
+int identity_show(const struct identity *id, struct identity_effective *before);
+void identity_unshow(const struct identity_effective *before);
 /* Same rights to files? (The umask does not count.) */
 bool identity_same(const struct identity *a, const struct identity *b);
 /*

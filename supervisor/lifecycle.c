@@ -153,15 +153,21 @@ void lifecycle_holding(struct run *r, bool held)
 	if (held && !r->held_since_ms) {
 		r->held_since_ms = run_now_ms();
 		stop_limit(r);
-		if (!r->poll_timer &&
-		    loop_add_timer(r->loop, POLL_MS, poll_signals, r, &r->poll_timer))
-			run_fail(r, -ENOMEM, "held calls can't be watched");
 	} else if (!held && r->held_since_ms) {
 		r->out->report.held_ms += run_now_ms() - r->held_since_ms;
 		r->held_since_ms = 0;
+		start_limit(r);
+	}
+}
+
+void lifecycle_watch_signals(struct run *r, bool watch)
+{
+	if (watch && !r->poll_timer) {
+		if (loop_add_timer(r->loop, POLL_MS, poll_signals, r, &r->poll_timer))
+			run_fail(r, -ENOMEM, "held calls can't be watched");
+	} else if (!watch && r->poll_timer) {
 		loop_remove(r->loop, r->poll_timer);
 		r->poll_timer = 0;
-		start_limit(r);
 	}
 }
 

@@ -27,6 +27,7 @@
 static void waiter_free(struct waiter *w)
 {
 	broker_meta_release(&w->meta);
+	broker_connect_release(&w->connect);
 	verdict_release(&w->verdict);
 	free(w);
 }
@@ -41,14 +42,25 @@ static struct waiter *waiter_new(const struct tracer_event *ev)
 		.who = ev->who, .pid = ev->pid, .call = ev->call, .since_ms = run_now_ms()};
 	path_init(&w->verdict.refused);
 	w->meta.fd = -1;
+	w->connect.socket = -1;
 	return w;
+}
+
+/* Who connects waits for the other side, as without us. */
+static void tell_holding(struct run *r)
+{
+	bool held = false;
+	for (const struct waiter *w = r->waiters; w && !held; w = w->next)
+		held = !w->at_door || !w->act;
+	lifecycle_holding(r, held);
+	lifecycle_watch_signals(r, r->waiters != NULL);
 }
 
 static void waiter_add(struct run *r, struct waiter *w)
 {
 	w->next = r->waiters;
 	r->waiters = w;
-	lifecycle_holding(r, true);
+	tell_holding(r);
 }
 
 static void waiter_drop(struct run *r, struct waiter *w)
@@ -59,7 +71,7 @@ static void waiter_drop(struct run *r, struct waiter *w)
 	BUG(!*p);
 	*p = w->next;
 	waiter_free(w);
-	lifecycle_holding(r, r->waiters != NULL);
+	tell_holding(r);
 }
 
 static struct waiter *waiter_of(struct run *r, struct tracee_name who)
@@ -179,10 +191,13 @@ static void act(struct run *r, struct waiter *w)
 					 .view = {w->who.tid, w->pid},
 					 .as = &w->as,
 					 .as_given = is_open_around(r, &w->call->path[0].at),
-					 .scripts_alone = needs_another(w)};
+					 .scripts_alone = needs_another(w),
+					 .connect = w->at_door ? &w->connect : NULL};
 	int err = broker_submit(r->broker, &request, &w->act);
-	if (!err)
+	if (!err) {
+		tell_holding(r);
 		return;
+	}
 	run_say(r, "%s could not be done in the command's place: %s", w->call->ent->name,
 		strerror(-err));
 	refuse(r, w);
@@ -231,6 +246,11 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 	if (!w)
 		return; /* the thread died meanwhile */
 	w->act = 0;
+	if (w->at_door) {
+		tracer_set_result(r->tracer, w->who, done->result);
+		waiter_drop(r, w);
+		return;
+	}
 	if (w->call->path[0].need == CALL_NEED_EXEC) {
 		struct broker_done copy = *done;
 		copy.fd = TAKE_FD(fd);
@@ -598,19 +618,23 @@ void refusal_at_door(struct run *r, const struct tracer_event *ev)
 		waiter_free(w);
 		return;
 	}
-	bool allowed = ruling_of(r, w).effect == EFFECT_ALLOW;
+	/* What no policy speaks of (the network) is as good as allowed. */
+	bool allowed = !w->verdict.need[0].access || ruling_of(r, w).effect == EFFECT_ALLOW;
 	if (allowed && doorstep_is_instant(w)) {
 		act_at_door(r, w);
 		waiter_free(w);
 		return;
 	}
-	int error = allowed ? 0 : doorstep_fails_anyway(r, w);
+	int error = doorstep_fails_anyway(r, w);
 	if (error) {
 		fail_at_door(r, w, error);
 		return;
 	}
 	waiter_add(r, w);
-	settle(r, w);
+	if (allowed)
+		act(r, w);
+	else
+		settle(r, w);
 }
 
 /*

@@ -39,6 +39,7 @@ struct waiter {
 	bool again;		 /* to be decided anew (settle_after) */
 	bool at_door;		 /* it has not run, and never will (doorstep.h) */
 	struct broker_meta meta; /* at_door, an attribute call: what it wants */
+	struct broker_connect connect; /* at_door, a connect or send: the same */
 };
 
 /* An answer "once": this process, this path, these accesses, until it execs or ends. */
@@ -265,7 +266,10 @@ int lifecycle_begin(struct run *r);
 void lifecycle_spawned(struct run *r);
 void lifecycle_main_ended(struct run *r, int status);
 void lifecycle_stopped(struct run *r, const struct tracer_event *ev);
+/* Somebody waits for us: the time limit stands still. */
 void lifecycle_holding(struct run *r, bool held);
+/* While calls are held: signals that would end their processes, or their acts. */
+void lifecycle_watch_signals(struct run *r, bool watch);
 void lifecycle_release(struct run *r);
 /* After the last run: dispositions as they were. */
 void lifecycle_end(struct run *r);

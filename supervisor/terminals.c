@@ -76,7 +76,7 @@ static struct rule own_rule(char *name)
 	return (struct rule){.effect = EFFECT_ALLOW,
 			     .kind = RULE_EXACT,
 			     .source = RULE_ANSWER,
-			     .access = ACCESS_READ | ACCESS_WRITE | ACCESS_IOCTL,
+			     .access = ACCESS_READ | ACCESS_WRITE | ACCESS_META | ACCESS_IOCTL,
 			     .path = name,
 			     .origin = origin};
 }

@@ -125,7 +125,7 @@ static uint32_t door(const struct program *p)
 int filter_waits(const struct sysent *ent)
 {
 	/* A message's address is in memory: sendmsg and sendmmsg pass (README says so). */
-	return ent->group == SYS_GROUP_META;
+	return ent->group == SYS_GROUP_META || ent->need[0] == CALL_NEED_CONNECT;
 }
 
 static bool watched(const struct sysent *ent)

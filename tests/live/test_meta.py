@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from run_help import RunCase, both_users, fixture, main
+from run_help import RunCase, Talk, allow, both_users, deny, fixture, main
 
 CALLS = fixture("meta_calls")
 
@@ -70,6 +70,95 @@ class Meta(RunCase):
 
     def test_refused_outside(self):
         self.check_refused("64")
+
+
+@both_users
+class Attacks(RunCase):
+    def setUp(self):
+        super().setUp()
+        self.good = self.write(os.path.join(self.project, "good"))
+        self.bad = self.write(os.path.join(self.outside, "bad"))
+
+    def check(self, what):
+        done = self.run_report("--rule", f"allow r {self.outside}", "--", fixture("race"), what,
+                               self.good, self.bad, timeout=60)
+        self.assertStatus(done)
+        self.assertEqual(0o600, os.stat(self.good).st_mode & 0o777)
+        self.assertEqual(0o644, os.stat(self.bad).st_mode & 0o777)
+        _, worked, _, refused = done.out.split()
+        self.assertGreater(int(worked), 100, done)
+        self.assertGreater(int(refused), 100, done)
+
+    def test_a_path_that_changes_in_memory(self):
+        self.check("chmod")
+
+    def test_a_descriptor_that_changes(self):
+        self.check("fchmod")
+
+    def test_a_signal_storm(self):
+        """chmod never gives EINTR, whatever the handler."""
+        done = self.run_report("--", fixture("storm"), "chmod", self.good)
+        self.assertEqual("failed 0 (none), caught many\n", done.out, done)
+
+    def test_an_exception_by_another_name(self):
+        os.mkdir(os.path.join(self.project, "no"))
+        secret = self.write(os.path.join(self.project, "no", "secret"))
+        self.own(os.path.join(self.project, "no"))
+        link = os.path.join(self.project, "link")
+        os.symlink("no/secret", link)
+        done = self.run_report(
+            "--rule", "deny w no", "--", "sh", "-c",
+            "chmod 600 link; chmod 600 no/../no/secret; chmod 600 /proc/self/cwd/no/secret;"
+            "exec 3<no/secret; chmod 600 /proc/self/fd/3; touch -h -d @1 no; cd no; chmod 600 secret")
+        self.assertEqual(0o644, os.stat(secret).st_mode & 0o777, done)
+        self.assertEqual([("sandbox", "policy")] * 2,
+                         [(d["verdict"], d["by"]) for d in done.denials(access=["meta"])], done)
+
+
+@both_users
+class Asked(RunCase):
+    def test_held_and_done_in_place(self):
+        there = self.write(os.path.join(self.outside, "file"))
+        done = self.hold("--", "sh", "-c", f"chmod 600 {there} && stat -c %a {there}")
+        self.assertStatus(done)
+        self.assertEqual("600\n", done.out, done)
+        self.assertEqual([["meta"]], [q["access"] for q in done.asked], done)
+        self.assertEqual([there], [q["path"] for q in done.asked], done)
+
+    def test_no_is_eacces(self):
+        there = self.write(os.path.join(self.outside, "file"))
+        done = self.hold("--", "chmod", "600", there, answer=deny)
+        self.assertStatus(done, 1)
+        self.assertIn("Permission denied", done.err)
+        self.assertEqual(0o644, os.stat(there).st_mode & 0o777)
+
+    def test_what_fails_anyway_asks_nothing(self):
+        done = self.hold("--", "sh", "-c", f"chmod 600 {self.outside}/missing; chmod 600 loop; chmod 600 {self.outside}/missing/x")
+        self.assertNothingAsked(done)
+
+    def test_killed_while_it_is_asked_about(self):
+        there = self.write(os.path.join(self.outside, "file"))
+        talk = Talk(self, ["--", "sh", "-c", f"chmod 600 {there} & sleep 0.3; kill -9 $!; wait; echo on"])
+        talk.ask()
+        self.assertEqual("exited", talk.next("cancel")["reason"])
+        done = talk.finish()
+        self.assertStatus(done)
+        self.assertEqual("on\n", done.out, done)
+        self.assertEqual(0o644, os.stat(there).st_mode & 0o777)
+
+    def test_ended_by_a_signal_while_it_is_asked_about(self):
+        there = self.write(os.path.join(self.outside, "file"))
+        talk = Talk(self, ["--", "sh", "-c", f"chmod 600 {there} & sleep 0.3; kill -TERM $!; wait $!; echo $?"])
+        talk.ask()
+        done = talk.finish()
+        self.assertEqual("143\n", done.out, done)
+        self.assertEqual(0o644, os.stat(there).st_mode & 0o777)
+
+    def test_retry(self):
+        there = self.write(os.path.join(self.outside, "file"))
+        done = self.hold("--on-denial", "retry", "--", "chmod", "600", there, answer=allow("session"))
+        self.assertStatus(done)
+        self.assertEqual(0o600, os.stat(there).st_mode & 0o777, done)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,175 @@
+#include "supervisor/broker_connect.h"
+
+#include "supervisor/tracee_fd.h"
+#include "tracer/mem.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#define KERNEL_ERESTARTSYS 512
+
+/* More than any socket buffer takes in one datagram; a stream takes the rest in its next send. */
+#define SEND_MAX (1u << 20)
+
+#define PATH_AT offsetof(struct sockaddr_un, sun_path)
+
+/* ---- reading ---- */
+
+static int option_of(int socket, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof value;
+	return getsockopt(socket, SOL_SOCKET, name, &value, &len) ? -1 : value;
+}
+
+/* A stream is connected, or refuses an address (net/unix/af_unix.c): there no path is followed. */
+static bool follows_paths(const struct broker_connect *k)
+{
+	if (option_of(k->socket, SO_DOMAIN) != AF_UNIX)
+		return false;
+	return !k->is_send || option_of(k->socket, SO_TYPE) == SOCK_DGRAM;
+}
+
+static bool is_unix(const struct broker_connect *k)
+{
+	return k->address_len > PATH_AT && k->address.ss_family == AF_UNIX;
+}
+
+static int read_address(struct call_view view, uint64_t from, uint64_t size,
+			struct broker_connect *k)
+{
+	int len = (int)size; /* as the kernel takes it */
+	if (len < 0 || (size_t)len > sizeof k->address)
+		return -EINVAL;
+	k->address_len = (socklen_t)len;
+	return len ? mem_read(view.tid, from, &k->address, (size_t)len) : 0;
+}
+
+static int read_data(struct call_view view, uint64_t from, uint64_t size, struct broker_connect *k)
+{
+	bool stream = option_of(k->socket, SO_TYPE) == SOCK_STREAM;
+	if (size > SEND_MAX && !stream)
+		return -EMSGSIZE;
+	k->size = size < SEND_MAX ? (size_t)size : SEND_MAX;
+	k->data = malloc(k->size ? k->size : 1);
+	if (!k->data)
+		return -ENOMEM;
+	return k->size ? mem_read(view.tid, from, k->data, k->size) : 0;
+}
+
+/* The decoder's own reading of the address is of another moment: this one counts. */
+static int put_path(struct call *c, struct broker_connect *k)
+{
+	struct call_path *p = &c->path[0];
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&k->address;
+	path_release(&p->at);
+	free(p->given);
+	*p = (struct call_path){.need = CALL_NEED_NONE, .dirfd = AT_FDCWD};
+	path_init(&p->at);
+	k->by_path =
+		is_unix(k) && un->sun_path[0] && k->address_len <= sizeof *un && follows_paths(k);
+	if (!k->by_path)
+		return 0;
+	p->need = CALL_NEED_CONNECT;
+	p->given = strndup(un->sun_path, k->address_len - PATH_AT);
+	return p->given ? 0 : -ENOMEM;
+}
+
+static int read_all(struct call *c, struct call_view view, struct broker_connect *k)
+{
+	int at = k->is_send ? 4 : 1;
+	int err = tracee_fd_take(view, (int)c->args[0], &k->socket);
+	if (!err && (fcntl(k->socket, F_GETFL) & O_PATH))
+		err = -EBADF;
+	if (!err)
+		err = read_address(view, c->args[at], c->args[at + 1], k);
+	if (!err && option_of(k->socket, SO_TYPE) < 0)
+		err = -ENOTSOCK;
+	if (!err && k->is_send)
+		err = read_data(view, c->args[1], c->args[2], k);
+	return err ? err : put_path(c, k);
+}
+
+int broker_connect_read(struct call *c, struct call_view view, struct broker_connect *ret)
+{
+	struct broker_connect k = {
+		.socket = -1, .is_send = sysent_id(c->ent) == SYS_ID_sendto, .view = view};
+	/* Without the copy's pages waiting for the network card: ours are gone before that. */
+	if (k.is_send)
+		k.flags = (int)c->args[3] & ~MSG_ZEROCOPY;
+	int err = read_all(c, view, &k);
+	if (err) {
+		broker_connect_release(&k);
+		return err;
+	}
+	*ret = k;
+	return 0;
+}
+
+void broker_connect_release(struct broker_connect *k)
+{
+	util_close(&k->socket);
+	k->socket = -1;
+	free(k->data);
+	k->data = NULL;
+}
+
+bool broker_connect_is_abstract(const struct broker_connect *k)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&k->address;
+	return is_unix(k) && !un->sun_path[0] && follows_paths(k);
+}
+
+/* ---- doing ---- */
+
+static long once(const struct broker_connect *k)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&k->address;
+	if (!k->is_send)
+		return connect(k->socket, to, k->address_len);
+	return sendto(k->socket, k->data, k->size, k->flags | MSG_NOSIGNAL, to, k->address_len);
+}
+
+/* signal(7): with a timeout on the socket the call is never begun anew. */
+static bool has_timeout(int socket)
+{
+	struct timeval t = {0};
+	socklen_t len = sizeof t;
+	return !getsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &t, &len) && (t.tv_sec || t.tv_usec);
+}
+
+static long attempt(const struct broker_connect *k, int object)
+{
+	struct broker_connect here = *k;
+	struct sockaddr_un *un = (struct sockaddr_un *)&here.address;
+	if (k->by_path) {
+		int n = snprintf(un->sun_path, sizeof un->sun_path, "/proc/thread-self/fd/%d",
+				 object);
+		here.address_len = (socklen_t)(PATH_AT + (size_t)n + 1);
+	}
+	long result = once(&here);
+	if (result >= 0)
+		return result;
+	int err = errno;
+	if (err == EPIPE && !(k->flags & MSG_NOSIGNAL))
+		syscall(SYS_tgkill, k->view.tgid, k->view.tid, SIGPIPE);
+	return err == EINTR && !has_timeout(k->socket) ? -KERNEL_ERESTARTSYS : -err;
+}
+
+long broker_connect_perform(const struct broker_connect *k, int object, const struct identity *as)
+{
+	struct identity_effective before;
+	int err = identity_show(as, &before);
+	if (err)
+		return err;
+	long result = attempt(k, object);
+	identity_unshow(&before);
+	return result;
+}

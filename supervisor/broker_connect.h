@@ -1,0 +1,53 @@
+/*
+ * broker_connect: connect and addressed sends, done in the tracee's place.
+ *
+ * A unix socket's path is judged by the policy alone (no Landlock right before ABI 9), so these
+ * wait at the door (tracer/waits.h) and every one is performed here, on our copy of the tracee's
+ * own socket: the same open file description, so what becomes of it the tracee sees. The address is
+ * copied once. A path of a unix socket is resolved, decided on, and then reached as
+ * /proc/thread-self/fd/N of the very object; every other address is handed on as it is: the network
+ * is not ours to judge.
+ *
+ * What the other side sees that differs: SO_PEERCRED and SCM_CREDENTIALS name the supervisor's
+ * process id (user and group are the tracee's). Only a tracer may be told from the tracee by it.
+ *
+ * A send with an address by sendto. One without an address passes the filter; sendmsg and sendmmsg
+ * have theirs in memory and pass as well (README, "What is not defended").
+ */
+#pragma once
+
+#include "supervisor/identity.h"
+#include "tracer/call.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+/* What is to be done. */
+struct broker_connect {
+	int socket; /* our copy, owned; -1 */
+	struct sockaddr_storage address;
+	socklen_t address_len;
+	bool by_path; /* the address is a path: its object takes the address's place */
+	bool is_send;
+	void *data; /* owned */
+	size_t size;
+	int flags; /* MSG_* */
+	struct call_view view;
+};
+
+/*
+ * Read what the decoded connect or sendto wants. Where it is a path, c->path[0] has it afterwards
+ * and is to be resolved; else c->path[0] is empty. 0 with *ret (release it), or -errno: what the
+ * call returns.
+ */
+int broker_connect_read(struct call *c, struct call_view view, struct broker_connect *ret);
+void broker_connect_release(struct broker_connect *k);
+/* Is the address an abstract unix name? */
+bool broker_connect_is_abstract(const struct broker_connect *k);
+/*
+ * Do it, towards `object` (O_PATH) where k->by_path. The calling thread has entered the identity.
+ * The call's result: >= 0, -errno, or -ERESTARTSYS where a signal came and nothing speaks against
+ * beginning anew. Blocks as the call does.
+ */
+long broker_connect_perform(const struct broker_connect *k, int object, const struct identity *as);
