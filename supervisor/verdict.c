@@ -224,7 +224,9 @@ static const char *other_note(const struct call *c)
 	/* What /proc/PID shows of a process is asked like ptrace (fs/proc/base.c). */
 	if (fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC)
 		return "Landlock lets nobody look into processes outside of the sandbox";
-	return "another kernel policy refused it; no path grant can help";
+	/* Another thread may have changed the text or the names since the kernel's own look. */
+	return "another kernel policy refused it, or it was called by a name that led elsewhere "
+	       "then; no path grant can help";
 }
 
 /* A path that was not to be read: then nothing is known of what it named. NULL: all were. */
