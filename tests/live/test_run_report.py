@@ -195,6 +195,41 @@ class Report(RunCase):
         self.assertTrue(os.path.exists(there))
 
 
+def named(text):
+    """The members that a section of docs/report.md has a row for."""
+    return {name for row in re.findall(r"^\| (`.*?) \|", text, re.M) for name in re.findall("`([a-z0-9_]+)`", row)}
+
+
+class Documented(RunCase):
+    """docs/report.md against reports that have everything in them."""
+
+    def reports(self):
+        secret = self.write("outside/secret", "x")
+        odd = self.write("outside/bytes\udcff", "x")
+        script = f"cat ../outside/secret '{odd}'; mv {secret} {self.outside}/moved; (sleep 60 &)"
+        yield self.run_report("--stacks", "--", "sh", "-c", script).report
+        yield self.run_report("--permissive", "--", "cat", secret).report
+        yield self.hold("--", "cat", secret, answer=lambda q: {"answer": "allow", "lifetime": "session"}).report
+
+    def test_every_member_is_there_and_no_other(self):
+        with open(os.path.join(os.environ["SOURCE_DIR"], "docs/report.md"), encoding="utf-8") as f:
+            head, engine, denials = re.split(r"^## .*", f.read(), flags=re.M)
+        found = {"head": set(), "engine": set(), "denials": set()}
+        for report in self.reports():
+            found["head"] |= set(report)
+            found["engine"] |= set(report["engine"])
+            found["denials"] |= {name for d in report["denials"] for name in d}
+            for part in ("policy", "grants", "leftovers"):
+                row, = re.findall(rf"^\| `{part}` \|(.*)$", head, re.M)
+                members = {name for one in report[part] for name in one} - {"note"}
+                self.assertLessEqual(members, set(re.findall("`([a-z0-9_]+)`", row)))
+        self.assertEqual(found["head"], named(head))
+        self.assertEqual(found["engine"], named(engine))
+        self.assertEqual(found["denials"] | {"path_b64"}, named(denials) | {"path_b64"})
+        self.assertIn("path_b64", found["denials"])
+        self.assertIn("`path_b64`", denials)
+
+
 class Permissions(RunCase):
     """An ordinary user, and what is not his."""
 
