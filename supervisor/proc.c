@@ -92,6 +92,22 @@ static uint64_t mask_of(const char *status, const char *key)
 	return mask;
 }
 
+unsigned proc_filters(pid_t tid)
+{
+	char file[64], text[STATUS_MAX];
+	unsigned count = 0;
+	snprintf(file, sizeof file, "/proc/%d/status", tid);
+	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	const char *line = strstr(text, "\nSeccomp_filters:");
+	if (line)
+		sscanf(line + strlen("\nSeccomp_filters:"), "%u", &count);
+	return count;
+}
+
 #define BIT(sig) (1ULL << ((sig)-1))
 
 /* Those whose default action ends a process. */

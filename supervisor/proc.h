@@ -18,6 +18,8 @@ char *proc_absolute(pid_t tid, int dirfd, const char *given);
 char *proc_comm(pid_t pid);
 /* Its arguments, redacted, owned (redact_free); NULL without memory. */
 char **proc_argv(pid_t pid);
+/* How many seccomp filters it is under (5.9); 0 where the kernel does not say, or it is gone. */
+unsigned proc_filters(pid_t tid);
 /*
  * Is a signal pending that the thread would act on if it were not held? *ret_ends: one whose
  * default action ends the process.

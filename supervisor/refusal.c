@@ -147,10 +147,21 @@ static bool needs_another(const struct waiter *w)
 	       w->verdict.need[0].at != &w->call->path[0].at;
 }
 
+/*
+ * Run from a copy it would make calls of ours (tracer/execfd.h), and a filter of its own beside the
+ * one that it has from us may kill it for such.
+ */
+static bool has_own_filter(const struct waiter *w)
+{
+	return proc_filters(w->who.tid) > proc_filters(getpid()) + 1;
+}
+
 static bool can_be_done_in_place(const struct waiter *w)
 {
 	if (w->at_door)
 		return true;
+	if (w->call->path[0].need == CALL_NEED_EXEC && has_own_filter(w))
+		return false;
 	return broker_can(w->call) && !depends_on_opener(&w->call->path[0].at);
 }
 

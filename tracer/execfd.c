@@ -144,8 +144,10 @@ void execfd_syscall(struct tracee *t)
 		return;
 	if (now.at != REGS_AT_EXIT)
 		act_resume(t, 0);
-	else if (t->state == TRACEE_EXEC)
+	else if (t->state == TRACEE_EXEC) {
+		/* A filter of the program's own may have answered before our stop came. */
+		grant_end(t);
 		close_it(t, now.result);
-	else
+	} else
 		execfd_abandon(t);
 }

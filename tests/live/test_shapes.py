@@ -117,7 +117,7 @@ class Shapes(ShapeCase):
     def test_chmod(self):
         # A call that waits before it is run, and not at a ptrace stop: in every shape the same.
         path = self.write("outside/file.mode", "", 0o600)
-        own = {"timer", "filter_errno", "filter_trap", "filter_trace", "int80", "x32", "uring", "thread_runs", "undumpable"}
+        own = {"timer", "filter_errno", "filter_trap", "filter_trace", "int80", "x32", "uring", "thread_runs", "undumpable", "filter_exec"}
         for name, (how, program, _, _) in SHAPES.items():
             if name in own or not os.path.exists(fixture(program)) or program == "run_traced":
                 continue
@@ -204,6 +204,16 @@ class Shapes(ShapeCase):
             pid = done.out.split()[1 if status == OPENED else 0]
             self.assertEqual(int(pid), q["pid"], done)
             self.assertEqual(1, done.report["runs"])
+
+    def test_filter_exec(self):
+        program = self.write("outside/program", "#!/bin/sh\necho ran\nexit 40\n", 0o755)
+        done = self.hold("--", fixture("shape"), "filter_exec", program, answer=allow("session"))
+        self.assertEqual([False, True], [bool(q.get("rerun")) for q in done.asked], done)
+        self.assertStatus(done, OPENED)
+        self.assertEqual(" errno 13\nran\n", done.out[done.out.index(" errno"):])
+        self.assertEqual(2, done.report["runs"])
+        done = self.hold("--", fixture("shape"), "filter_exec", program, answer=deny)
+        self.assertStatus(done, REFUSED)
 
     def test_traces(self):
         done = self.hold("-x", os.path.dirname(fixture("shape")), "--", fixture("run_traced"), fixture("shape"), "plain", self.secret)

@@ -258,6 +258,27 @@ static const char *exec_is_refused(void)
 	return wrong;
 }
 
+/* A filter of the program's own stands in the way of the calls that run a copy. */
+static void run_a_copy(struct run *run, const struct tracer_event *e)
+{
+	if (e->kind == TRACER_REFUSED && strcmp(e->call->ent->name, "execve") == 0)
+		tracer_exec_fd(run->tracer, e->who, open("/bin/true", O_RDONLY | O_CLOEXEC));
+	else if (e->kind == TRACER_REFUSED)
+		tracer_deny(run->tracer, e->who);
+}
+
+static const char *copy_is_refused(void)
+{
+	struct run run = {.on_event = run_a_copy};
+	char *args[ARGS_MAX] = {"filter-exec", "./program"};
+
+	if (write_file("program", "#!/bin/sh\n") < 0 || chmod("program", 0755) < 0)
+		return "set up";
+	const char *wrong = expect(&run, args, "errno 1 blocked 0\n", 0);
+	run_end(&run);
+	return wrong;
+}
+
 /* Whatever they are doing, tracer_free() ends them all. */
 static void leave_soon(struct run *run, const struct tracer_event *e)
 {
@@ -655,6 +676,11 @@ Test(tracer_procs, changes_are_seen)
 Test(tracer_procs, exec_is_refused)
 {
 	case_both(exec_is_refused);
+}
+
+Test(tracer_procs, copy_is_refused)
+{
+	case_both(copy_is_refused);
 }
 
 Test(tracer_procs, freed_in_a_storm)
