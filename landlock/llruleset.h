@@ -9,9 +9,9 @@
  * rule is on an inode, and procfs makes new inodes when its dentries are reclaimed, so that a rule
  * on /proc/PID stops matching (Linux 6.18); a descriptor held open prevents that.
  *
- * A filesystem can be unmounted under a rule (procfs, being pinned, can't), and the kernel's rule is
- * gone with it. Here it stays remembered: another filesystem that gets the same device number would
- * seem to have it.
+ * A filesystem can be unmounted under a rule (procfs, being pinned, can't), and the kernel's rule
+ * is gone with it. Here it stays remembered: another filesystem that gets the same device number
+ * would seem to have it.
  *
  * Functions return 0 or -errno and do not block beyond what opening a path may.
  */

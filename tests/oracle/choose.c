@@ -31,6 +31,11 @@ static bool is_movable(const struct oracle_node *n)
 	return !n->mount && strchr(n->path + strlen("/tmp/"), '/');
 }
 
+static bool is_movable_dir(const struct oracle_node *n)
+{
+	return is_dir(n) && is_movable(n);
+}
+
 static bool is_linkable(const struct oracle_node *n)
 {
 	return !S_ISDIR(n->mode) && is_movable(n);
@@ -112,7 +117,11 @@ static bool choose_rename(struct oracle_world *w, struct oracle_request *q)
 {
 	static const int flags[] = {
 		0, 0, 0, RENAME_EXCHANGE, RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT};
-	const struct oracle_node *from = oracle_pick(w, is_movable), *to;
+	/* A directory takes all its rights along, a file but a few: as often the one as the other.
+	 */
+	const struct oracle_node *from =
+		oracle_pick(w, oracle_below(w, 2) ? is_movable : is_movable_dir);
+	const struct oracle_node *to;
 
 	q->flags = flags[oracle_below(w, COUNT(flags))];
 	if (!from || !oracle_say(q->path, sizeof(q->path), "%s", from->path))

@@ -79,14 +79,14 @@ static int add_rules(struct oracle_world *w, struct llruleset *rs, bool generous
 	const struct oracle_node *node;
 
 	for (size_t i = 0; r == 0 && i < sizeof(above) / sizeof(above[0]); i++)
-		if (oracle_below(w, 5) == 0)
+		if (oracle_below(w, 3) == 0)
 			r = add_rule(w, rs, above[i], some_rights(w));
 	if (r == 0 && generous)
 		r = add_rule(
 			w, rs, oracle_below(w, 2) ? w->root : "/",
 			MOVING | ((oracle_draw(w) | oracle_draw(w) | oracle_draw(w)) & LLR_ALL));
-	if (r == 0 && oracle_below(w, 2) == 0)
-		r = add_rule(w, rs, w->root, some_rights(w) | (oracle_below(w, 2) ? MOVING : 0));
+	if (r == 0 && oracle_below(w, 3))
+		r = add_rule(w, rs, w->root, some_rights(w) | (oracle_below(w, 3) ? MOVING : 0));
 	for (int i = 0; r == 0 && i < n; i++)
 		if ((node = oracle_pick(w, oracle_is_any)))
 			r = add_rule(w, rs, node->path, some_rights(w));
