@@ -2,6 +2,7 @@
 """What users of other tools complain about, E to H: protected places, and every kind of program."""
 
 import os
+import socket
 
 from run_help import WARDER, RunCase, both_users, deny, fixture, main, needs
 
@@ -160,6 +161,41 @@ class Kinds(RunCase):
         done = self.run_report("--", fixture("run_threads"), "3", self.secret)
         self.assertEqual("threads 8 opened 0 refused 24 other 0\n", done.out)
         self.assertEqual(24, done.denials(self.secret)[0]["count"])
+
+    def test_case_F3_an_agents_socket(self):
+        """Asked about like any other thing, and known to be a sensitive one."""
+        agent = socket.socket(socket.AF_UNIX)
+        self.addCleanup(agent.close)
+        agent.bind(os.path.join(self.outside, "agent.sock"))
+        agent.listen(5)
+        os.chmod(agent.getsockname(), 0o777)
+        env = dict(self.env, SSH_AUTH_SOCK=agent.getsockname())
+        command = ("--", "/usr/bin/python3", "-c", "import os, socket\n"
+                   "try: socket.socket(socket.AF_UNIX).connect(os.environ['SSH_AUTH_SOCK']); print('connected')\n"
+                   "except OSError as e: print(e.errno)\n")
+        done = self.run_report(*command, env=env)
+        self.assertEqual("13\n", done.out, done)
+        self.assertEqual(["connect"], done.denials(agent.getsockname(), verdict="sandbox")[0]["access"])
+        done = self.hold(*command, env=env)
+        self.assertEqual("connected\n", done.out, done)
+        q, = done.asked
+        self.assertEqual((["connect"], True), (q["access"], q["sensitive"]), done)
+        done = self.run_report("--yes", *command, env=env)
+        self.assertEqual("13\n", done.out, done)
+
+    def test_case_F4(self):
+        """What Landlock does not see."""
+        there = self.write("outside/file", "text")
+        for command in (("chmod", "600", there), ("touch", "-d", "@1", there),
+                        ("/usr/bin/python3", "-c", f"import os; os.setxattr('{there}', 'user.a', b'b')"),
+                        ("/usr/bin/python3", "-c", f"import os; os.fchmod(os.open('{there}', os.O_RDONLY), 0)")):
+            before = os.stat(there)
+            done = self.run_report("--rule", f"allow read {there}", "--", *command)
+            self.assertNotEqual(0, done.status, done)
+            self.assertIn("ermission denied", done.err)
+            self.assertEqual(1, len(done.denials(there, verdict="sandbox", access=["meta"])), done)
+            self.assertEqual(before, os.stat(there), command)
+            self.assertEqual([], os.listxattr(there))
 
     def test_case_H3(self):
         """Neither user namespaces nor a setuid helper is needed."""
