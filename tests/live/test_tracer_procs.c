@@ -50,7 +50,7 @@ static const char *plain_cases(void)
 		{{"guards"},
 		 "io_uring 38\nclone3 38\ntiocsti 1\ntiocsti-high 1\ntraceme 1\n"
 #ifdef __x86_64__
-		 "x32 38\n"
+		 "x32 38\nsocketcall 14\nsocketcall 22\n"
 #endif
 		 "none 38\n",
 		 0,
