@@ -45,36 +45,35 @@ static const struct notice {
 	bool told;
 	const char *native; /* the text where there is no wall, if it is another */
 } notices[RUN_NOTICES] = {
-	[RUN_NOTICE_IO_URING] = {"io_uring_setup", NULL, "io_uring refused %u×", false,
-				 "io_uring was set up %u×: what is opened through it is not seen"},
-	[RUN_NOTICE_PTRACE] = {"ptrace", NULL,
-			       "ptrace was asked for %u×: a debugger or tracer does not work "
-			       "inside warder",
-			       true},
-	[RUN_NOTICE_MOUNT] = {NULL, is_mount,
-			      "mounting was refused %u×: Landlock forbids it, and no path grant "
-			      "can help",
-			      true,
-			      "mounting was asked for %u×: behind the wall Landlock forbids it"},
-	[RUN_NOTICE_LIMITS] = {"prlimit64", NULL,
-			       "another process's limits were asked to change %u×", false},
-	[RUN_NOTICE_LISTENER] = {NULL, wants_listener,
-				 "a seccomp listener was asked for %u×: a process has one, and it "
-				 "is warder's",
-				 true},
-	[RUN_NOTICE_HIDDEN] = {NULL, NULL,
-			       "a process whose memory can't be read was refused %u× something "
-			       "that can't be named",
-			       true},
-	[RUN_NOTICE_COPIED] = {NULL, NULL,
-			       "%u× a program ran from a sealed copy: its /proc/self/exe is not "
-			       "its file",
-			       false},
+	[RUN_NOTICE_IO_URING] = {.call = "io_uring_setup",
+				 .text = "io_uring refused %u×",
+				 .native = "io_uring was set up %u×: what is opened through it is "
+					   "not seen"},
+	[RUN_NOTICE_PTRACE] = {.call = "ptrace",
+			       .text = "ptrace was asked for %u×: a debugger or tracer does not "
+				       "work inside warder",
+			       .told = true},
+	[RUN_NOTICE_MOUNT] = {.is = is_mount,
+			      .text = "mounting was refused %u×: Landlock forbids it, and no path "
+				      "grant can help",
+			      .told = true,
+			      .native = "mounting was asked for %u×: behind the wall Landlock "
+					"forbids it"},
+	[RUN_NOTICE_LIMITS] = {.call = "prlimit64",
+			       .text = "another process's limits were asked to change %u×"},
+	[RUN_NOTICE_LISTENER] = {.is = wants_listener,
+				 .text = "a seccomp listener was asked for %u×: a process has one, "
+					 "and it is warder's",
+				 .told = true},
+	[RUN_NOTICE_HIDDEN] = {.text = "a process whose memory can't be read was refused %u× "
+				       "something that can't be named",
+			       .told = true},
+	[RUN_NOTICE_COPIED] =
+		{.text = "%u× a program ran from a sealed copy: its /proc/self/exe is "
+			 "not its file"},
 	[RUN_NOTICE_PASSED_OVER] =
-		{NULL, NULL,
-		 "a program earlier on PATH was refused %u×, and another one ran "
-		 "instead",
-		 false},
+		{.text = "a program earlier on PATH was refused %u×, and another "
+			 "one ran instead"},
 };
 
 /* Is it one of the names between ", "? Those in between are counted. */
