@@ -57,6 +57,7 @@ struct job {
 	char *text; /* symlink: its target; exec: what a script is called */
 	bool scripts_alone;
 	struct broker_connect connect;
+	bool no_ioctl;
 	int socket; /* bind: our copy of the tracee's socket */
 	int cwd;    /* bind: the directory that the address is relative to */
 	struct sockaddr_un address;
@@ -105,6 +106,22 @@ static int reopen_flags(uint64_t flags)
 	return (int)(flags & ~(uint64_t)(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC;
 }
 
+/* The calling thread may do this much from now on, to this and below it; it ends after its act. */
+static int wall_thread(int fd, uint64_t rights)
+{
+	struct llabi abi;
+	struct llruleset *rules = NULL;
+	int err = llabi_detect(&abi);
+	if (!err)
+		err = llruleset_new(&abi, 0, &rules);
+	if (!err)
+		err = llruleset_allow_fd(rules, fd, rights);
+	if (!err)
+		err = llruleset_restrict(rules);
+	llruleset_free(rules);
+	return err;
+}
+
 static int open_existing(const struct job *j, struct act_result *r)
 {
 	const struct thing *t = &j->at[0];
@@ -114,6 +131,10 @@ static int open_existing(const struct job *j, struct act_result *r)
 		return -ELOOP;
 	if ((j->flags & O_CREAT) && S_ISDIR(t->mode))
 		return -EISDIR;
+	/* A descriptor keeps what its opener was allowed: a device's ioctls. */
+	int err = j->no_ioctl ? wall_thread(t->object, LLR_READ_FILE | LLR_WRITE_FILE) : 0;
+	if (err)
+		return err;
 	char path[64];
 	self_path(path, t->object);
 	r->fd = open(path, reopen_flags(j->flags));
@@ -250,16 +271,7 @@ static int act_link(const struct job *j, struct act_result *r)
  */
 static int bind_walled(const struct job *j)
 {
-	struct llabi abi;
-	struct llruleset *rules = NULL;
-	int err = llabi_detect(&abi);
-	if (!err)
-		err = llruleset_new(&abi, 0, &rules);
-	if (!err)
-		err = llruleset_allow_fd(rules, j->at[0].parent, LLR_MAKE_SOCK);
-	if (!err)
-		err = llruleset_restrict(rules);
-	llruleset_free(rules);
+	int err = wall_thread(j->at[0].parent, LLR_MAKE_SOCK);
 	if (err)
 		return err;
 	if (fchdir(j->cwd))
@@ -451,6 +463,7 @@ static int job_new(const struct broker_request *rq, struct job **ret)
 		j->at[i].object = j->at[i].parent = -1;
 	j->as = *rq->as;
 	j->scripts_alone = rq->scripts_alone;
+	j->no_ioctl = rq->no_ioctl;
 	int err = 0;
 	for (int i = 0; i < CALL_PATHS && !err; i++)
 		if (c->path[i].need != CALL_NEED_NONE)
@@ -567,7 +580,7 @@ static void *worker(void *arg)
 			continue;
 		}
 		struct job *j = take(b);
-		bool last = acts[j->need].own_thread;
+		bool last = acts[j->need].own_thread || j->no_ioctl;
 		pthread_mutex_unlock(&b->lock);
 		if (usable)
 			perform(b, j, &role);

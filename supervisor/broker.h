@@ -50,6 +50,8 @@ struct broker_request {
 	bool scripts_alone;
 	/* A connect or send (then `call` is resolved where its address is a path); else NULL. */
 	struct broker_connect *connect;
+	/* open of a device: the descriptor is not to have the device's ioctls with it. */
+	bool no_ioctl;
 };
 
 int broker_new(struct broker **ret);

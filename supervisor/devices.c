@@ -2,7 +2,14 @@
 
 #include "landlock/llright.h"
 
-#include <sys/stat.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* Documentation/admin-guide/devices.txt */
+#define PTS_MAJOR_FIRST 136
+#define PTS_MAJOR_LAST	143
 
 static bool is_inode(const struct llrule *rule, const struct stat *st)
 {
@@ -33,4 +40,19 @@ bool devices_lack_ioctl(const struct llruleset *rs)
 			return true;
 	}
 	return false;
+}
+
+bool devices_is_terminal(const struct stat *st)
+{
+	char file[64], kind[256] = "";
+	unsigned number = major(st->st_rdev);
+	if (!S_ISCHR(st->st_mode))
+		return false;
+	if (number >= PTS_MAJOR_FIRST && number <= PTS_MAJOR_LAST)
+		return true;
+	snprintf(file, sizeof file, "/sys/dev/char/%u:%u/subsystem", number, minor(st->st_rdev));
+	if (readlink(file, kind, sizeof kind - 1) < 0)
+		return false;
+	const char *last = strrchr(kind, '/');
+	return last && !strcmp(last, "/tty");
 }

@@ -9,7 +9,10 @@
 #include "landlock/llruleset.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 /* By the rules on devices themselves, and on the directories that /dev lies in or that lie in it.
  */
 bool devices_lack_ioctl(const struct llruleset *rs);
+/* Is this device a terminal? By what sysfs says of its kind, and devpts by its numbers. */
+bool devices_is_terminal(const struct stat *st);

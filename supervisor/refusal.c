@@ -3,6 +3,7 @@
  */
 #include "supervisor/run.h"
 
+#include "supervisor/devices.h"
 #include "supervisor/doorstep.h"
 #include "supervisor/proc.h"
 #include "supervisor/reach.h"
@@ -185,6 +186,21 @@ static void act_at_door(struct run *r, struct waiter *w)
 	tracer_set_result(r->tracer, w->who, doorstep_perform(r, w));
 }
 
+/*
+ * A device is opened: are its ioctls not allowed? A terminal has them all the same: the filter does
+ * not see them refused there (devices.h), and a terminal without is none.
+ */
+static bool is_without_ioctl(const struct run *r, const struct waiter *w)
+{
+	const struct path_at *at = &w->call->path[0].at;
+	bool device = at->exists && (S_ISCHR(at->st.st_mode) || S_ISBLK(at->st.st_mode));
+	if (w->call->path[0].need != CALL_NEED_OPEN || !device || !at->real ||
+	    devices_is_terminal(&at->st))
+		return false;
+	return policy_decide(r->session->policy, at->real, ACCESS_IOCTL).effect != EFFECT_ALLOW &&
+	       !(ruling_once_bits(r, w->pid, at->real) & ACCESS_IOCTL);
+}
+
 static void act(struct run *r, struct waiter *w)
 {
 	if (!can_be_done_in_place(w)) {
@@ -203,7 +219,8 @@ static void act(struct run *r, struct waiter *w)
 					 .as = &w->as,
 					 .as_given = is_open_around(r, &w->call->path[0].at),
 					 .scripts_alone = needs_another(w),
-					 .connect = w->at_door ? &w->connect : NULL};
+					 .connect = w->at_door ? &w->connect : NULL,
+					 .no_ioctl = is_without_ioctl(r, w)};
 	int err = broker_submit(r->broker, &request, &w->act);
 	if (!err) {
 		tell_holding(r);

@@ -55,6 +55,19 @@ class Ioctl(RunCase):
         self.assertEqual("ioctl EACCES\nioctl ok\n", done.out)
         self.assertEqual(2, done.report["runs"])
 
+    def test_an_open_in_its_place_gives_no_more(self):
+        """Who was allowed to read a device was not allowed to control it."""
+        ask = ("--rule", f"ask {RANDOM}")
+        done = self.hold(*ask, "--", ONE, "open_r", RANDOM, "-", "ioctl", RANDOM, "-",
+                         answer=lambda q: {"answer": "allow", "scope": 0, "lifetime": "once"}
+                         if q.get("access") == ["read"] else {"answer": "deny"})
+        self.assertEqual("open_r ok\nioctl EACCES\n", done.out)
+        self.assertEqual([["read"], ["ioctl"]], [q["access"] for q in done.asked])
+        self.assertEqual(2, done.report["engine"]["brokered"])
+        done = self.hold(*ask, "--rule", f"allow ioctl {RANDOM} exact", "--", ONE, "ioctl", RANDOM, "-")
+        self.assertEqual("ioctl ok\n", done.out)
+        self.assertEqual([["read"]], [q["access"] for q in done.asked])
+
     def test_no_stays_no(self):
         done = self.hold(*ASK, "--", ONE, "ioctl", RANDOM, "-", answer=deny)
         self.assertEqual("ioctl EACCES\n", done.out)
