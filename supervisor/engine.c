@@ -355,6 +355,8 @@ static void pump(struct run *r)
 {
 	struct tracer_event ev;
 	int n;
+	if (!r->tracer)
+		return; /* between two runs: a late SIGCHLD is about nobody of ours */
 	while ((n = tracer_next(r->tracer, &ev)) > 0)
 		dispatch(r, &ev);
 	if (n == -ECHILD)

@@ -155,6 +155,34 @@ class Permissive(RunCase):
 
 
 @both_users
+class Shapes(RunCase):
+    """tests/shapes.def: whatever shape a process has, it does what it does without warder, and is seen."""
+
+    def test_every_one(self):
+        secret = self.write("outside/secret", "the secret")
+        with open(os.path.join(os.environ["SOURCE_DIR"], "tests/shapes.def"), encoding="utf-8") as f:
+            rows = re.findall(r"^SHAPE\((\w+), (\w+), (\w+), ", f.read(), re.M)
+        # Seen by nobody, ended as a leftover, or a filter that only one can have.
+        other = {"uring", "x32", "daemon", "setsid", "filter_trace", "filter_notify", "filter_strict",
+                 "undumpable"}
+        tried = 0
+        for name, how, program in rows:
+            if name in other or program == "run_traced" or not os.path.exists(fixture(program)):
+                continue
+            with self.subTest(name):
+                native = self.native(fixture(program), how, secret)
+                ours = self.run_report("--permissive", "-x", os.path.dirname(fixture(program)), "--", fixture(program), how, secret)
+                said = [re.sub(r"\A\d+ ", "", done.out) for done in (native, ours)]
+                self.assertEqual((native.status, said[0]), (ours.status, said[1]), ours)
+                if " ok " in native.out:
+                    d, = ours.denials(secret)
+                    self.assertEqual((["read"], "sandbox", "allow", int(ours.out.split()[0])),
+                                     (d["access"], d["verdict"], d["answer"], d["pid"]), ours)
+                    tried += 1
+        self.assertGreater(tried, 20)
+
+
+@both_users
 class Same(RunCase):
     """The model's answer against the wall's: a run whose every question is answered with yes."""
 

@@ -2,9 +2,10 @@
 """Retry mode: refused first, asked at the end, shown what changed, run again."""
 
 import os
+import signal
 import subprocess
 
-from run_help import RunCase, allow, both_users, deny, main
+from run_help import RunCase, Talk, allow, both_users, deny, main
 
 
 @both_users
@@ -55,6 +56,16 @@ class Retry(RunCase):
         done = self.retry("--", "cat", self.secret)
         self.assertEqual(1, len(done.reruns))
         self.assertIn("nothing", done.reruns[0]["text"])
+
+    def test_a_child_signal_between_the_runs(self):
+        # It may come late, when the tree it was about is gone and the question stands.
+        talk = Talk(self, ["--on-denial", "retry", "--", "cat", self.secret])
+        q = talk.ask()
+        for _ in range(3):
+            os.kill(talk.process.pid, signal.SIGCHLD)
+            self.assertTrue(talk.is_quiet(0.05))
+        talk.answer(q, answer="deny")
+        self.assertStatus(talk.finish(), 1)
 
     def test_nothing_granted_is_no_rerun(self):
         done = self.retry("--", "cat", self.secret, answer=deny)
