@@ -274,6 +274,8 @@ static bool apply(struct cli_options *o, enum option_key key, const char *v)
 		return true;
 	case OPT_TMP:
 		return take_choice("tmp", v, "private", "shared", &o->tmp_shared);
+	case OPT_FAST:
+		return take_choice("fast", v, "on", "off", &o->slow);
 	case OPT_SCRUB:
 		return cli_list_add(&o->scrub, v);
 	case OPT_SCRUB_SECRETS:
@@ -413,5 +415,6 @@ void cli_engine_command(const struct cli_options *o, struct engine_command *ret)
 				       .answer_timeout_ms = o->answer_timeout_ms,
 				       .timeout_ms = o->timeout_ms,
 				       .kill_after_ms = o->kill_after_ms,
-				       .leftovers_wait = o->leftovers_wait};
+				       .leftovers_wait = o->leftovers_wait,
+				       .slow = o->slow};
 }

@@ -33,6 +33,7 @@ struct cli_options {
 	bool json;
 	const char *label;
 	bool tmp_shared;
+	bool slow;
 	bool scrub_secrets;
 	bool fail_on_denial, permissive;
 	bool stacks;

@@ -420,7 +420,8 @@ static int build_wall(struct run *r)
 static int spawn(struct run *r)
 {
 	struct tracer_options options = {.see_changes = may_ask(r),
-					 .native = r->mode == ENGINE_PERMISSIVE};
+					 .native = r->mode == ENGINE_PERMISSIVE,
+					 .fast = !r->command->slow && r->mode != ENGINE_PERMISSIVE};
 	enum tracer_stage stage = TRACER_STAGE_SETUP;
 	int err = tracer_new(&options, &r->tracer);
 	if (err)
@@ -507,6 +508,7 @@ static int supervise(struct run *r)
 		r->tracer ? tracer_counts(r->tracer) : (struct tracer_counts){0};
 	r->out->report.engine.stops += counts.stops;
 	r->out->report.engine.unwound += counts.unwound;
+	r->out->report.engine.patched += counts.patched;
 	loop_remove(r->loop, r->door_watch);
 	close_prompt(r);
 	tracer_free(r->tracer);
@@ -618,7 +620,7 @@ static void fill_engine(struct run *r)
 	struct report *rep = &r->out->report;
 	rep->engine.landlock_abi = r->abi.abi;
 	rep->engine.mode = mode_name(r->mode);
-	rep->engine.fast = false;
+	rep->engine.fast = !r->command->slow;
 	rep->engine.brokered = r->brokered;
 	notice_report(r);
 }

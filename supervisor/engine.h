@@ -87,6 +87,7 @@ struct engine_command {
 	int timeout_signal;    /* 0: SIGTERM */
 	bool leftovers_wait;
 	bool stacks; /* each denial's first call is told with its stack */
+	bool slow;   /* without the tracer's fast path */
 	bool color;
 	volatile sig_atomic_t
 		*cancel; /* set by the caller's signal handler: end the tree; may be NULL */

@@ -97,6 +97,7 @@ static void write_engine(struct jsonw *w, const struct report *r)
 	jsonw_kint(w, "landlock_abi", r->engine.landlock_abi);
 	jsonw_kstr(w, "mode", r->engine.mode);
 	jsonw_kbool(w, "fast", r->engine.fast);
+	jsonw_kint(w, "patched", (int64_t)r->engine.patched);
 	jsonw_kint(w, "stops", (int64_t)r->engine.stops);
 	jsonw_kint(w, "brokered", (int64_t)r->engine.brokered);
 	jsonw_kint(w, "unwound", (int64_t)r->engine.unwound);

@@ -47,7 +47,8 @@ struct report {
 	struct {
 		int landlock_abi;
 		const char *mode; /* hold, retry, report, permissive */
-		bool fast;
+		bool fast;	  /* the fast path was on */
+		uint64_t patched; /* call sites that it changed, in all address spaces */
 		uint64_t stops, brokered;
 		uint64_t unwound; /* stacks that somebody wanted to see */
 		char **degraded;  /* owned lists, NULL-terminated, may be NULL */

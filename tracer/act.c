@@ -120,6 +120,9 @@ static int adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 	struct tracee *t = tracee_add(&tr->table, tid, tgid);
 	if (!t)
 		return -ENOMEM;
+	const struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
+	if (kin)
+		fastpath_cloned(kin, t);
 	announce(tr, t, parent);
 	*ret = t;
 	return 0;
@@ -141,6 +144,7 @@ static int on_cloned(struct tracer *tr, struct tracee *t)
 		struct tracee *child = tracee_add(&tr->table, (pid_t)tid, tgid);
 		if (!child)
 			return -ENOMEM;
+		fastpath_cloned(t, child);
 		announce(tr, child, t->tgid);
 	}
 	act_resume(t, 0);
@@ -208,6 +212,7 @@ static int on_execed(struct tracer *tr, struct tracee *t)
 	}
 	t->restore_arg = -1;
 	execfd_free(t);
+	fastpath_execed(t);
 	take_exec_error(tr, t->tgid);
 	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));
 	act_run(t); /* by CONT: the exit stop of this execve is not needed */
@@ -391,6 +396,8 @@ static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 		return guard_clone3(t);
 	if (id == SYS_ID_socketcall)
 		return guard_socketcall(tr, t);
+	if (id == SYS_ID_seccomp || id == SYS_ID_prctl)
+		fastpath_close(tr->fast, t);
 	if (id == SYS_ID_io_uring_setup && !tr->options.native)
 		result = -ENOSYS;
 	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
@@ -416,11 +423,12 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	}
 	if (regs_call(t->tid, &t->at) < 0)
 		return 0;
+	t->reported = fastpath_leave(tr->fast, t) > 0;
 	t->entered = t->at;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	tr->counts.calls++;
 	t->read_early = false;
-	if (!ent || t->at.data != FILTER_TRACE_DATA) {
+	if (!ent || (t->at.data != FILTER_TRACE_DATA && t->at.data != FILTER_REPORT_DATA)) {
 		/* A tracee's own filter asks for a tracer that is not there: the kernel says
 		 * ENOSYS. */
 		if (regs_skip(t->tid, -ENOSYS) == 0)
@@ -429,6 +437,8 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	}
 	if (ent->group == SYS_GROUP_GUARD)
 		return guard(tr, t, ent);
+	if (!t->reported)
+		fastpath_count(tr->fast, t, ent);
 	return on_enter(tr, t, ent);
 }
 
@@ -518,6 +528,9 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	grant_restore_arg(t);
 	if (t->entered.nr != t->at.nr && regs_set_call(t->tid, &t->entered) < 0)
 		return 0;
+	if (t->reported && regs_set_number(t->tid, t->at.nr) < 0)
+		return 0;
+	t->reported = false;
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	if (t->read_early && tr->options.native)
 		return native_exit(tr, t, now.result);

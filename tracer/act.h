@@ -4,6 +4,8 @@
 #pragma once
 
 #include "tracer/door.h"
+#include "tracer/fastpath.h"
+#include "tracer/filter.h"
 #include "tracer/reap.h"
 #include "tracer/tracee.h"
 #include "tracer/tracer.h"
@@ -21,7 +23,8 @@ struct tracer {
 	struct tracee_table table;
 	struct reap_queue queue;
 	struct door *door;
-	uint32_t grant; /* the GRANT mark of this session */
+	struct filter_options filter; /* the session's marks */
+	struct fastpath *fast;	      /* NULL: every watched call takes two stops */
 	struct act_newborn *newborns;
 	size_t newborns_len;
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */

@@ -48,7 +48,7 @@ struct program {
 	struct sock_filter *out;
 	size_t cap;
 	size_t len; /* goes on counting past cap */
-	struct filter_options options;
+	const struct filter_options *options;
 };
 
 struct numbered {
@@ -101,16 +101,49 @@ int filter_grants(const struct sysent *ent)
 	return ent->need[0] == CALL_NEED_OPEN;
 }
 
-static void wall_body(struct program *p, const struct sysent *ent)
+bool filter_passes(const struct sysent *ent)
+{
+	/* linkat: an ENOENT may be a refusal too, and only the tracer can tell. */
+	return ent->group == SYS_GROUP_WALL && ent->mark >= 0 && ent->mark <= 2 &&
+	       ent->arg[0] != ARG_FILE && sysent_id(ent) != SYS_ID_linkat;
+}
+
+static int flags_arg(const struct sysent *ent)
+{
+	for (int i = 0; i < (int)ARRAY_LEN(ent->arg); i++)
+		if (ent->arg[i] == ARG_OFLAGS)
+			return i;
+	return -1;
+}
+
+/* A marked call passes, or reports. */
+static void fast_body(struct program *p, const struct sysent *ent)
+{
+	int flags = flags_arg(ent);
+
+	load(p, OFF_HIGH((unsigned)ent->mark));
+	ret_if(p, BPF_JEQ, p->options->report, SECCOMP_RET_TRACE | FILTER_REPORT_DATA);
+	if (p->options->see_changes && flags < 0)
+		return;
+	size_t unmarked = skip_unless(p, BPF_JEQ, p->options->pass);
+	if (p->options->see_changes) {
+		load(p, OFF_LOW((unsigned)flags));
+		ret_if(p, BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC, RET_TRACE);
+	}
+	ret(p, RET_ALLOW);
+	land(p, unmarked);
+}
+
+static void wall_body(struct program *p, const struct sysent *ent, bool wide)
 {
 	if (filter_grants(ent)) {
 		load(p, OFF_LOW(FILTER_MARK_ARG));
-		ret_if(p, BPF_JEQ, p->options.grant, RET_DOOR);
+		ret_if(p, BPF_JEQ, p->options->grant, RET_DOOR);
 	}
-	for (unsigned i = 0; i < ARRAY_LEN(ent->arg); i++) {
-		if (ent->arg[i] != ARG_OFLAGS)
-			continue;
-		load(p, OFF_LOW(i));
+	if (wide && p->options->pass && filter_passes(ent))
+		fast_body(p, ent);
+	if (flags_arg(ent) >= 0) {
+		load(p, OFF_LOW((unsigned)flags_arg(ent)));
 		ret_if(p, BPF_JSET, O_PATH, RET_ALLOW);
 	}
 	ret(p, RET_TRACE);
@@ -119,7 +152,7 @@ static void wall_body(struct program *p, const struct sysent *ent)
 /* What has no right of Landlock's waits at the door; where nothing is refused it is only seen. */
 static uint32_t door(const struct program *p)
 {
-	return p->options.native ? RET_TRACE : RET_DOOR;
+	return p->options->native ? RET_TRACE : RET_DOOR;
 }
 
 int filter_waits(const struct sysent *ent)
@@ -163,7 +196,7 @@ static void ioctl_body(struct program *p)
 
 	/* The kernel cuts cmd to 32 bits: so must the comparison. */
 	load(p, OFF_LOW(1));
-	if (!p->options.native) {
+	if (!p->options->native) {
 		ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
 		ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
 	}
@@ -171,11 +204,11 @@ static void ioctl_body(struct program *p)
 		ret_if(p, BPF_JEQ, never_refused[i], RET_ALLOW);
 	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
 		ret_if(p, BPF_JEQ, attribute_ioctls[i], door(p));
-	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls) && !p->options.native; i++)
+	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls) && !p->options->native; i++)
 		ret_if(p, BPF_JEQ, lasting_ioctls[i], RET_ERRNO(EOPNOTSUPP));
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, ~0xffu);
 	ret_if(p, BPF_JEQ, SIOCGIFNAME & ~0xffu, RET_ALLOW);
-	if (!p->options.terminals)
+	if (!p->options->terminals)
 		ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
 	ret(p, RET_TRACE);
 }
@@ -184,7 +217,7 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
 	if (id == SYS_ID_clone3) {
-		ret(p, p->options.native ? RET_TRACE : RET_ERRNO(ENOSYS));
+		ret(p, p->options->native ? RET_TRACE : RET_ERRNO(ENOSYS));
 		return;
 	}
 	if (id == SYS_ID_clone) {
@@ -258,7 +291,7 @@ static void body(struct program *p, const struct sysent *ent, bool wide)
 	if (sysent_id(ent) == SYS_ID_ioctl)
 		ioctl_body(p);
 	else if (ent->group == SYS_GROUP_WALL)
-		wall_body(p, ent);
+		wall_body(p, ent, wide);
 	else if (ent->group == SYS_GROUP_GUARD)
 		guard_body(p, sysent_id(ent), wide);
 	else if (filter_waits(ent))
@@ -305,7 +338,7 @@ static void search(struct program *p, const struct numbered *list, size_t n, boo
 int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
 		 size_t *ret_len)
 {
-	struct program p = {.out = out, .cap = cap, .options = *options};
+	struct program p = {.out = out, .cap = cap, .options = options};
 	struct numbered list[SYS_ID_COUNT];
 
 	for (unsigned i = 0; i < ARRAY_LEN(arches); i++) {

@@ -21,6 +21,8 @@
  * arguments that it has stay as they are, since a filter of the tracee's own may kill for a bit too
  * much in one. args[5] would not do: i386's SYSENTER keeps the stack in it.
  *
+ * A call of the fast path passes by its mark; with see_changes only an open for reading does.
+ *
  * Every stop of ours has FILTER_TRACE_DATA as its data: of several filters that want a tracer the
  * last one installed has its data seen, and another's TRACE is none of ours.
  */
@@ -33,16 +35,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct filter_options {
-	uint32_t grant; /* the mark */
-	bool native;	/* nothing is refused: what would wait at the door stops for the tracer, and
-			 * what is answered above stops (clone3) or passes (ioctls) */
-	bool terminals; /* the ioctls of terminals stop, too */
-};
+#define FILTER_MAX	   1024 /* instructions; the kernel's limit is 4096 */
+#define FILTER_MARK_ARG	   4
+#define FILTER_TRACE_DATA  0x5753 /* SECCOMP_RET_DATA of our stops */
+#define FILTER_REPORT_DATA 0x5752 /* the same, of a stub's report */
 
-#define FILTER_MAX	  1024 /* instructions; the kernel's limit is 4096 */
-#define FILTER_MARK_ARG	  4
-#define FILTER_TRACE_DATA 0x5753 /* SECCOMP_RET_DATA of our stops */
+struct filter_options {
+	uint32_t grant; /* the mark of a call that waits at the door for its descriptor */
+	/*
+	 * The fast path's marks (tracer/stub.h), 0: none. They sit in the upper half of
+	 * args[row.mark] and are looked at in 64-bit calls only.
+	 */
+	uint32_t pass, report;
+	bool see_changes; /* calls that change something stop all the same */
+	bool native;	  /* nothing is refused: what would wait at the door stops for the tracer,
+			   * and what is answered above stops (clone3) or passes (ioctls) */
+	bool terminals;	  /* the ioctls of terminals stop, too */
+};
 
 /*
  * Build into out[0..cap). 0 with *ret_len, or -E2BIG.
@@ -50,6 +59,8 @@ struct filter_options {
  */
 int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
 		 size_t *ret_len);
+/* Can this row's call carry the fast path's marks? */
+bool filter_passes(const struct sysent *ent);
 /* Do this row's calls wait at the door before they run? */
 int filter_waits(const struct sysent *ent);
 /* Does this ioctl set attributes, and wait there too? */

@@ -97,7 +97,7 @@ static int prepare(const struct tracer *tr, struct tracee *t)
 	int r = block_signals(t);
 
 	if (r == 0)
-		r = regs_repeat(t->tid, &t->at, FILTER_MARK_ARG, tr->grant);
+		r = regs_repeat(t->tid, &t->at, FILTER_MARK_ARG, tr->filter.grant);
 	if (r == 0)
 		t->restore_arg = FILTER_MARK_ARG;
 	return r;
@@ -134,7 +134,7 @@ int grant_begin_as(const struct tracer *tr, struct tracee *t, const struct regs_
 	struct regs_saved now;
 	struct regs_call at = *door;
 
-	at.args[FILTER_MARK_ARG] = tr->grant;
+	at.args[FILTER_MARK_ARG] = tr->filter.grant;
 	int r = regs_save(t->tid, &now);
 	if (r == 0)
 		r = block_signals(t);

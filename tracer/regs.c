@@ -1,5 +1,7 @@
 #include "tracer/regs.h"
 
+#include "tracer/stub.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <linux/audit.h>
@@ -138,6 +140,36 @@ int regs_skip(pid_t tid, int64_t result)
 	return set(tid, &r);
 }
 
+int regs_move(pid_t tid, const struct regs_call *call, unsigned i)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.rip = call->ip;
+	*arg_of(&r, call->arch, i) = call->args[i];
+	return set(tid, &r);
+}
+
+int regs_set_number(pid_t tid, int64_t nr)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.orig_rax = (uint64_t)nr;
+	return set(tid, &r);
+}
+
+int regs_reported_error(pid_t tid)
+{
+	struct user_regs_struct r;
+
+	return get(tid, &r) < 0 ? 0 : stub_reported_error(r.orig_rax);
+}
+
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
 {
 	struct user_regs_struct r;
@@ -270,6 +302,28 @@ int regs_skip(pid_t tid, int64_t result)
 	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
 		return -errno;
 	return regs_set_result(tid, result);
+}
+
+/* There are no stubs on this architecture. */
+int regs_move(pid_t tid, const struct regs_call *call, unsigned i)
+{
+	(void)tid;
+	(void)call;
+	(void)i;
+	return -EOPNOTSUPP;
+}
+
+int regs_set_number(pid_t tid, int64_t nr)
+{
+	(void)tid;
+	(void)nr;
+	return -EOPNOTSUPP;
+}
+
+int regs_reported_error(pid_t tid)
+{
+	(void)tid;
+	return 0;
 }
 
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)

@@ -45,6 +45,15 @@ int regs_begin_anew(pid_t tid);
 int regs_set_result(pid_t tid, int64_t result);
 /* At a seccomp stop: the call does not run and returns `result`. */
 int regs_skip(pid_t tid, int64_t result);
+/* At a seccomp stop: instruction pointer and argument i become those of `call`. */
+int regs_move(pid_t tid, const struct regs_call *call, unsigned i);
+/* At a seccomp stop: the error that a stub's report brings (tracer/stub.h), 0: none. */
+int regs_reported_error(pid_t tid);
+/*
+ * At the exit stop of a call that regs_skip() kept from running: it counts as the call `nr` all the
+ * same, so that the kernel makes it again where its result says so (ERESTARTSYS).
+ */
+int regs_set_number(pid_t tid, int64_t nr);
 /* Argument i as the kernel (at an entry or seccomp stop) or the program (at an exit stop) sees it.
  */
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value);

@@ -1,5 +1,6 @@
 #include "tracer/tracee.h"
 
+#include "tracer/mm.h"
 #include "tracer/util.h"
 
 #define A(act) TRACEE_ACT_##act
@@ -231,6 +232,7 @@ void tracee_drop(struct tracee_table *table, struct tracee *t)
 	if (t->grant_fd >= 0)
 		close(t->grant_fd);
 	free(t->execfd);
+	mm_unref(t->mm);
 	free(t);
 }
 

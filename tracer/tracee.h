@@ -71,6 +71,9 @@ struct tracee {
 	struct door_guest guest; /* while WAITS */
 	bool waits_in_call;	 /* it had come to the seccomp stop of its call already */
 	bool restarts;		 /* it was answered "begin anew after the signal" (waits.h) */
+	struct mm *mm;		 /* counted; its address space as the fast path knows it, or NULL */
+	bool reported;		 /* in CALL: a stub brought its result, it was not made again */
+	bool own_filter;	 /* the program has installed a seccomp filter */
 	/* While ENTER or DOOR, and (the mask alone) EXEC or CLOSE: */
 	int grant_fd; /* owned; -1 once it was given */
 	bool grant_cloexec;

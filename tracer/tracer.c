@@ -87,6 +87,27 @@ static int new_mark(uint32_t *ret)
 	return 0;
 }
 
+static int new_marks(struct tracer *tr)
+{
+	struct stub_marks marks = {0};
+	int r = new_mark(&tr->filter.grant);
+
+	tr->filter.see_changes = tr->options.see_changes;
+	tr->filter.native = tr->options.native;
+	if (r < 0 || !tr->options.fast)
+		return r;
+	do {
+		r = new_mark(&marks.pass);
+		if (r == 0)
+			r = new_mark(&marks.report);
+	} while (r == 0 && marks.pass == marks.report);
+	if (r == 0)
+		r = fastpath_new(&marks, &tr->fast);
+	tr->filter.pass = marks.pass;
+	tr->filter.report = marks.report;
+	return r;
+}
+
 int tracer_new(const struct tracer_options *options, struct tracer **ret)
 {
 	struct tracer *tr = calloc(1, sizeof(*tr));
@@ -94,10 +115,11 @@ int tracer_new(const struct tracer_options *options, struct tracer **ret)
 	if (!tr)
 		return -ENOMEM;
 	tr->options = *options;
-	int r = new_mark(&tr->grant);
+	int r = new_marks(tr);
 	if (r == 0)
 		r = door_new(&tr->door);
 	if (r < 0) {
+		fastpath_free(tr->fast);
 		free(tr);
 		return r;
 	}
@@ -140,6 +162,7 @@ void tracer_free(struct tracer *tr)
 	reap_free(&tr->queue);
 	unwind_free(tr->unwind);
 	door_free(tr->door);
+	fastpath_free(tr->fast);
 	free(tr);
 }
 
@@ -154,8 +177,8 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	if (!more)
 		return -ENOMEM;
 	tr->newborns = more;
-	struct filter_options filter = {
-		.grant = tr->grant, .native = tr->options.native, .terminals = s->see_terminals};
+	struct filter_options filter = tr->filter;
+	filter.terminals = s->see_terminals;
 	int r = spawn_start(s, &filter, &child, ret_stage);
 	if (r < 0)
 		return r;
@@ -321,5 +344,6 @@ struct tracer_counts tracer_counts(const struct tracer *tr)
 	struct tracer_counts counts = tr->counts;
 
 	counts.unwound = unwind_counts(tr->unwind).stacks;
+	counts.patched = fastpath_patched(tr->fast);
 	return counts;
 }

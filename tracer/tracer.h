@@ -106,6 +106,7 @@ struct tracer_event {
 
 struct tracer_options {
 	bool see_changes; /* report TRACER_CHANGED */
+	bool fast;	  /* calls that succeed are to stop no more, where that can be had */
 	/*
 	 * Nothing is refused: neither the filter nor the tracer answers a call (but CLONE_UNTRACED,
 	 * which would make a process that nobody sees), no_new_privs is set only where there is no
@@ -157,6 +158,7 @@ struct tracer_counts {
 	uint64_t handed;  /* descriptors handed over */
 	uint64_t unwound; /* stacks that were asked for */
 	uint64_t waited;  /* TRACER_WAITS events */
+	uint64_t patched; /* call sites that stop no more, in all address spaces */
 };
 
 int tracer_new(const struct tracer_options *options, struct tracer **ret);

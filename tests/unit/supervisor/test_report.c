@@ -61,7 +61,8 @@ Test(report, to_the_letter, .timeout = 10)
 		 "\"%s\","
 		 "\"command\":[\"curl\",\"--token\",\"[redacted]\",\"https://[redacted]@host/\"],"
 		 "\"cwd\":\"/w\",\"status\":{\"exit\":1},\"runs\":1,\"wall_ms\":12,\"held_ms\":0,"
-		 "\"engine\":{\"landlock_abi\":7,\"mode\":\"hold\",\"fast\":true,\"stops\":31,"
+		 "\"engine\":{\"landlock_abi\":7,\"mode\":\"hold\",\"fast\":true,\"patched\":0,"
+		 "\"stops\":31,"
 		 "\"brokered\":2,\"unwound\":0,\"degraded\":[],\"notes\":[]},\"policy\":[],"
 		 "\"denials\":[],"
 		 "\"grants\":[],\"leftovers\":[],\"suggested\":[]}",

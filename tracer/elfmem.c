@@ -1,0 +1,102 @@
+#include "tracer/elfmem.h"
+
+#include "tracer/mem.h"
+#include "tracer/util.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define HEADERS_MAX 64
+
+/* Of .eh_frame_hdr: how its fields are encoded (DW_EH_PE_*), always this way in practice. */
+#define ENC_COUNT 0x03 /* unsigned, 4 bytes */
+#define ENC_TABLE 0x3b /* signed, 4 bytes, relative to the section */
+
+struct unwind_header {
+	uint8_t version, frame_encoding, count_encoding, table_encoding;
+	int32_t frame;
+	uint32_t count;
+};
+
+struct unwind_entry {
+	int32_t function, record;
+};
+
+static void take_text(const Elf64_Phdr *ph, uint64_t addr, uint64_t file_offset,
+		      struct elfmem_text *text)
+{
+	text->bias = addr - (file_offset - ph->p_offset + ph->p_vaddr);
+	text->end = text->bias + ph->p_vaddr + ph->p_filesz;
+}
+
+static bool holds(const Elf64_Phdr *ph, uint64_t file_offset)
+{
+	return ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && file_offset >= ph->p_offset &&
+	       file_offset - ph->p_offset < ph->p_filesz;
+}
+
+int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
+		struct elfmem_text *ret)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr ph[HEADERS_MAX];
+	const Elf64_Phdr *unwind = NULL;
+	struct elfmem_text text = {0};
+	int r = mem_read(tid, base, &head, sizeof(head));
+
+	if (r < 0)
+		return r;
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.e_phentsize != sizeof(*ph) || head.e_phnum > HEADERS_MAX)
+		return -ENOEXEC;
+	r = mem_read(tid, base + head.e_phoff, ph, head.e_phnum * sizeof(*ph));
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		if (holds(&ph[i], file_offset))
+			take_text(&ph[i], addr, file_offset, &text);
+		if (ph[i].p_type == PT_GNU_EH_FRAME)
+			unwind = &ph[i];
+	}
+	if (!text.end)
+		return -ENOEXEC;
+	if (unwind) {
+		text.unwind = text.bias + unwind->p_vaddr;
+		text.unwind_size = unwind->p_memsz;
+	}
+	*ret = text;
+	return 0;
+}
+
+int elfmem_function(pid_t tid, const struct elfmem_text *text, uint64_t addr, uint64_t *ret)
+{
+	struct unwind_header head;
+	struct unwind_entry entry = {0};
+	uint64_t table = text->unwind + sizeof(head);
+
+	if (!text->unwind || mem_read(tid, text->unwind, &head, sizeof(head)) < 0)
+		return -ENOENT;
+	if (head.version != 1 || head.count_encoding != ENC_COUNT ||
+	    head.table_encoding != ENC_TABLE || !head.count ||
+	    head.count > (text->unwind_size - sizeof(head)) / sizeof(entry))
+		return -ENOENT;
+	uint32_t lo = 0, hi = head.count; /* the last entry at or below addr is in [lo, hi) */
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (mem_read(tid, table + mid * sizeof(entry), &entry, sizeof(entry)) < 0)
+			return -ENOENT;
+		if (text->unwind + (uint64_t)(int64_t)entry.function <= addr)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	if (mem_read(tid, table + lo * sizeof(entry), &entry, sizeof(entry)) < 0)
+		return -ENOENT;
+	uint64_t function = text->unwind + (uint64_t)(int64_t)entry.function;
+	if (function > addr)
+		return -ENOENT;
+	*ret = function;
+	return 0;
+}

@@ -1,0 +1,22 @@
+/*
+ * maps: where a tracee's files are mapped (/proc/PID/maps).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct maps_region {
+	uint64_t start, end;
+	uint64_t offset; /* in the file */
+	dev_t dev;
+	ino_t ino; /* 0: no file */
+	bool exec;
+};
+
+/*
+ * The region that holds addr, and in *ret_base (may be NULL) the lowest address at which the same
+ * file's first page is mapped below it; 0 where it is not. 0, -ENOENT, or -errno.
+ */
+int maps_find(pid_t pid, uint64_t addr, struct maps_region *ret, uint64_t *ret_base);

@@ -1,0 +1,41 @@
+/*
+ * objects: what is known of mapped files: where in them watched calls are made, and how these can
+ * be changed. Learned from a tracee's memory, for the rest of the run; addresses are kept as file
+ * offsets. What a file held then is compared byte for byte with what a tracee has mapped before
+ * anything is written there.
+ */
+#pragma once
+
+#include "tracer/maps.h"
+#include "tracer/stub.h"
+#include "tracer/tracee.h"
+
+struct objects;
+
+struct object_site {
+	uint64_t offset; /* of the syscall instruction in the file */
+	struct stub_site site;
+};
+
+struct object {
+	struct object *next;
+	dev_t dev;
+	ino_t ino;
+	uint64_t room; /* file offset of the first stub */
+	size_t slots;  /* stubs that there is room for */
+	size_t len;
+	struct object_site *site; /* owned; site i has slot i */
+};
+
+struct objects *objects_new(void);
+void objects_free(struct objects *os);
+/* The object, if a site at this address is known of it. */
+const struct object *objects_find(const struct objects *os, const struct maps_region *where,
+				  uint64_t syscall);
+/* Look at the site that t is stopped behind. The object, or NULL where it can't be changed. */
+const struct object *objects_learn(struct objects *os, const struct tracee *t,
+				   const struct sysent *ent, const struct maps_region *where,
+				   uint64_t base);
+/* Site i as it lies in a tracee, and the address of its stub. False: not in this region. */
+bool object_site(const struct object *o, size_t i, const struct maps_region *where,
+		 struct stub_site *ret, uint64_t *ret_stub);
