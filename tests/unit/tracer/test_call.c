@@ -65,6 +65,14 @@ Test(call, the_special_ones)
 	c = decode("truncate64", SYS_ARCH_I386, (uint64_t[6]){P("x"), 0x89abcdef, 0x1234567});
 	cr_expect_eq(c.length, 0x123456789abcdefull);
 	call_release(&c);
+	c = decode("ftruncate64", SYS_ARCH_I386,
+		   (uint64_t[6]){7 | 1ull << 32, 0x89abcdef, 0x1234567});
+	cr_expect(c.path[0].dirfd == 7 && c.length == 0x123456789abcdefull);
+	cr_expect_str_eq(c.path[0].given, "");
+	call_release(&c);
+	c = decode("openat2", SYS_ARCH_X86_64, (uint64_t[6]){7, P("x"), P(&how), 8});
+	cr_expect(c.open_flags == how.flags && c.mode == 0 && c.open_resolve == 0);
+	call_release(&c);
 	c = decode("open", SYS_ARCH_X86_64, (uint64_t[6]){0, O_RDONLY});
 	cr_expect(c.path[0].given == NULL && c.path[0].error == -EFAULT);
 	cr_expect_eq(call_resolve(&c, (struct call_view){getpid(), getpid()}), 0);
