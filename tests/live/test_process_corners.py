@@ -92,19 +92,22 @@ class Corners(RunCase):
         done = self.same_as_native(PROCS, "restarts", "fifo")
         self.assertEqual("-1 EINTR\n" * 4, done.out)
 
+    def used_for_ever(self, how, count):
+        """An open is held at its end, a chmod before it begins."""
+        for path in (self.secret, self.write("outside/file.mode", "", 0o600)):
+            with self.subTest(path):
+                done = self.run_report("--yes", "--", PROCS, how, path, count)
+                self.assertEqual("bad 0\n", done.out, done)
+                self.assertStatus(done)
+                self.assertEqual([], done.report["leftovers"])
+                denial, = done.denials()  # one thing, refused and granted often
+                self.assertEqual(("allow", path), (denial["answer"], denial["path"]))
+
     def test_killed_at_every_moment(self):
-        done = self.run_report("--yes", "--", PROCS, "kills", self.secret, "150")
-        self.assertEqual("bad 0\n", done.out, done)
-        self.assertStatus(done)
-        self.assertEqual([], done.report["leftovers"])
-        denial, = done.denials()  # one thing, refused and granted often
-        self.assertEqual(("allow", self.secret), (denial["answer"], denial["path"]))
+        self.used_for_ever("kills", "150")
 
     def test_threads_vanish_in_an_exec_at_every_moment(self):
-        done = self.run_report("--yes", "--", PROCS, "execs", self.secret, "100")
-        self.assertEqual("bad 0\n", done.out, done)
-        self.assertStatus(done)
-        self.assertEqual([], done.report["leftovers"])
+        self.used_for_ever("execs", "100")
 
     def test_a_busy_process_starves_nobody(self):
         done = self.hold("-x", os.path.dirname(PROCS), "--", "bash", "-c", "(while :; do : < /dev/null; done) & "
