@@ -65,8 +65,12 @@ static int look_at_connect(const struct run *r, struct waiter *w, struct call_vi
 	int err = broker_connect_read(w->call, view, &w->connect);
 	if (err)
 		return err;
+	if (!w->connect.by_path && is_out_of_scope(r, &w->connect)) {
+		w->verdict.note = "an abstract unix socket outside of the command's own processes";
+		return -EPERM;
+	}
 	if (!w->connect.by_path)
-		return is_out_of_scope(r, &w->connect) ? -EPERM : 0;
+		return 0;
 	const struct call_path *p = &w->call->path[0];
 	err = call_resolve(w->call, view);
 	if (err || p->error)
@@ -75,6 +79,11 @@ static int look_at_connect(const struct run *r, struct waiter *w, struct call_vi
 		return -ENOENT;
 	w->verdict.need[0] = (struct need){.access = ACCESS_CONNECT, .at = &p->at};
 	return 0;
+}
+
+uint32_t doorstep_access(const struct waiter *w)
+{
+	return is_meta(w) ? ACCESS_META : ACCESS_CONNECT;
 }
 
 bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
@@ -88,6 +97,9 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 		else
 			err = identity_of(view.tid, &w->as);
 	}
+	/* The kernel itself never says so to what could be read. */
+	if (err == -EPERM && !w->verdict.note)
+		w->verdict.note = "the program lets nobody read its memory (it is not dumpable)";
 	*ret_result = err;
 	return !err && !w->meta.done;
 }

@@ -12,9 +12,12 @@
 
 /*
  * Read and resolve the call and what it needs. True: it is to be decided on. False: it returns
- * *ret_result whatever anybody thinks of it (a missing path, a broken argument).
+ * *ret_result whatever anybody thinks of it (a missing path, a broken argument); with
+ * w->verdict.note where that is worth telling.
  */
 bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result);
+/* What such a call needs at all. */
+uint32_t doorstep_access(const struct waiter *w);
 /* 0, or the errno (negative) that it gets however it is decided, as its caller's own permissions
  * have it. */
 int doorstep_fails_anyway(const struct run *r, const struct waiter *w);

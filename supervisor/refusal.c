@@ -632,6 +632,16 @@ static void fail_at_door(struct run *r, struct waiter *w, int error)
 	waiter_free(w);
 }
 
+/* No rule has a say in it: told with its note alone. */
+static void tell_other(struct run *r, struct waiter *w, int64_t result)
+{
+	w->call->result = result;
+	w->verdict.verdict = VERDICT_OTHER;
+	if (!w->verdict.need[0].access)
+		w->verdict.need[0].access = doorstep_access(w);
+	record_refused(r, w, NULL, BY_NONE);
+}
+
 void refusal_at_door(struct run *r, const struct tracer_event *ev)
 {
 	struct waiter *w = waiter_new(ev);
@@ -642,6 +652,8 @@ void refusal_at_door(struct run *r, const struct tracer_event *ev)
 	}
 	w->at_door = true;
 	if (!doorstep_look(r, w, &result)) {
+		if (w->verdict.note)
+			tell_other(r, w, result);
 		tracer_set_result(r->tracer, w->who, result);
 		waiter_free(w);
 		return;

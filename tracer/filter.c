@@ -239,6 +239,12 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 		ret_if(p, BPF_JEQ, PR_SET_SECCOMP, RET_TRACE);
 		/* In a user namespace of its own a process could have another's /proc/PID/exe. */
 		ret_if(p, BPF_JEQ, PR_SET_MM, RET_ERRNO(EPERM));
+		if (p->options->readable) {
+			size_t other = skip_unless(p, BPF_JEQ, PR_SET_DUMPABLE);
+			load(p, OFF_LOW(1));
+			ret_if(p, BPF_JEQ, 0, RET_ERRNO(0));
+			land(p, other);
+		}
 		ret(p, RET_ALLOW);
 		return;
 	}

@@ -51,6 +51,11 @@ struct filter_options {
 	bool native;	  /* nothing is refused: what would wait at the door stops for the tracer,
 			   * and what is answered above stops (clone3) or passes (ioctls) */
 	bool terminals;	  /* the ioctls of terminals stop, too */
+	/*
+	 * PR_SET_DUMPABLE to 0 says that it worked, and does nothing: of a process that is not
+	 * dumpable an ordinary user's tracer can read nothing, and could do no call in its place.
+	 */
+	bool readable;
 };
 
 /*

@@ -178,6 +178,7 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 		return -ENOMEM;
 	tr->newborns = more;
 	struct filter_options filter = tr->filter;
+	filter.readable = geteuid() != 0;
 	filter.terminals = s->see_terminals;
 	int r = spawn_start(s, &filter, &child, ret_stage);
 	if (r < 0)

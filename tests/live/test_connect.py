@@ -158,6 +158,7 @@ class Connects(ConnectCase):
                            "try: socket.socket(socket.AF_UNIX).connect('\\0' + sys.argv[1])\n"
                            "except OSError as e: print(e.errno)\n", "warder-test-%d" % os.getpid())
         self.assertEqual("1\n", done.out, done)  # Landlock's own answer
+        self.assertEqual(["abstract" in d["note"] for d in done.denials(verdict="other")], [True], done)
         s.setblocking(False)
         self.assertRaises(BlockingIOError, s.accept)
 

@@ -116,6 +116,23 @@ class Attacks(RunCase):
 
 
 @both_users
+class Unreadable(RunCase):
+    def test_a_program_file_that_nobody_may_read(self):
+        program = os.path.join(self.project, "storm")
+        shutil.copy(fixture("storm"), program)
+        os.chmod(program, 0o111)
+        self.own(program)
+        done = self.run_report("--", program, "chmod", self.write("project/file"))
+        if self.uid == 0:
+            self.assertEqual("failed 0 (none), caught many\n", done.out, done)
+            return
+        self.assertIn("failed 3000 (EPERM)", done.out)
+        found, = done.denials(verdict="other")
+        self.assertEqual((["meta"], 3000), (found["access"], found["count"]))
+        self.assertIn("not dumpable", found["note"])
+
+
+@both_users
 class Asked(RunCase):
     def test_held_and_done_in_place(self):
         there = self.write(os.path.join(self.outside, "file"))

@@ -117,7 +117,7 @@ class Shapes(ShapeCase):
     def test_chmod(self):
         # A call that waits before it is run, and not at a ptrace stop: in every shape the same.
         path = self.write("outside/file.mode", "", 0o600)
-        own = {"timer", "filter_errno", "filter_trap", "filter_trace", "int80", "x32", "uring", "thread_runs", "undumpable", "filter_exec"}
+        own = {"timer", "filter_errno", "filter_trap", "filter_trace", "int80", "x32", "uring", "thread_runs", "filter_exec"}
         for name, (how, program, _, _) in SHAPES.items():
             if name in own or not os.path.exists(fixture(program)) or program == "run_traced":
                 continue
@@ -178,20 +178,6 @@ class Shapes(ShapeCase):
         denial, = done.denials()
         self.assertEqual((self.secret, q["pid"], "deny", "none"),
                          tuple(denial[k] for k in ("path", "pid", "answer", "by")))
-
-    def test_undumpable(self):
-        if self.uid == 0:
-            self.check_allowed("undumpable")
-            self.check_refused("undumpable")
-            return
-        done = self.hold(*self.command("undumpable"))
-        self.assertStatus(done, REFUSED)
-        self.assertNothingAsked(done)
-        denial, = done.denials()
-        self.assertEqual(("", "openat", "other", "deny", "none"),
-                         tuple(denial[k] for k in ("path", "call", "verdict", "answer", "by")))
-        self.assertEqual("the program lets nobody read its memory (it is not dumpable)", denial["note"])
-        self.assertIn("warder: a process whose memory can't be read was refused 1× something that can't be named", done.err)
 
     def test_thread_runs(self):
         program = self.write("outside/program", "#!/bin/sh\necho ran $$\nexit 40\n", 0o755)

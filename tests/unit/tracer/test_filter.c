@@ -18,7 +18,7 @@
 static struct sock_filter program[FILTER_MAX];
 static size_t program_len;
 
-static struct filter_options options = {.grant = GRANT};
+static struct filter_options options = {.grant = GRANT, .readable = true};
 
 static void build(void)
 {
@@ -241,6 +241,8 @@ Test(filter, arguments)
 		{AUDIT_ARCH_I386, 369, {3, 1, 1, 0, 0x1000, 16}, SECCOMP_RET_USER_NOTIF},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_SECCOMP}, TRACED},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_NAME}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 157, {PR_SET_DUMPABLE, 0}, SECCOMP_RET_ERRNO | 0},
+		{AUDIT_ARCH_X86_64, 157, {PR_SET_DUMPABLE, 1}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_MM | 1ull << 32}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_I386, 172, {PR_SET_MM}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_I386, 102, {1 /* socket */, 4096}, SECCOMP_RET_ALLOW},
