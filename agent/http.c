@@ -1,8 +1,8 @@
 #include "agent/http.h"
 
+#include "agent/libcurl.h"
 #include "tracer/util.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -14,12 +14,14 @@
 #define LINGER_MS 500 /* for the end of a body whose rest does not matter */
 
 struct http {
+	const struct libcurl *curl;
 	CURLM *multi; /* keeps the connections */
 	char *ca_file;
 };
 
 /* One request under way. */
 struct transfer {
+	const struct libcurl *curl;
 	const struct http_request *req;
 	struct http_response *ret;
 	CURL *easy;
@@ -29,20 +31,21 @@ struct transfer {
 	bool have_headers; /* *ret has them */
 };
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void start_curl(void)
+const char *http_missing(void)
 {
-	curl_global_init(CURL_GLOBAL_DEFAULT);
+	return libcurl_missing();
 }
 
 int http_new(const char *ca_file, struct http **ret)
 {
-	pthread_once(&curl_once, start_curl);
+	const struct libcurl *curl = libcurl_get();
+	if (!curl)
+		return -ELIBACC;
 	struct http *h = calloc(1, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	h->multi = curl_multi_init();
+	h->curl = curl;
+	h->multi = curl->multi_init();
 	h->ca_file = ca_file ? strdup(ca_file) : NULL;
 	if (!h->multi || (ca_file && !h->ca_file)) {
 		http_free(h);
@@ -56,7 +59,7 @@ void http_free(struct http *h)
 {
 	if (!h)
 		return;
-	curl_multi_cleanup(h->multi);
+	h->curl->multi_cleanup(h->multi);
 	free(h->ca_file);
 	free(h);
 }
@@ -95,46 +98,49 @@ void http_headers_free(struct http_headers *h)
 }
 
 /* "host" or "host:port" of url, for sentences. */
-static void url_host(const char *url, char *ret, size_t size)
+static void url_host(const struct libcurl *curl, const char *url, char *ret, size_t size)
 {
-	CURLU *u = curl_url();
+	CURLU *u = curl->url();
 	char *host = NULL, *port = NULL;
 	snprintf(ret, size, "the server");
-	if (u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
-	    !curl_url_get(u, CURLUPART_HOST, &host, 0)) {
-		bool has_port = !curl_url_get(u, CURLUPART_PORT, &port, 0);
+	if (u && !curl->url_set(u, CURLUPART_URL, url, 0) &&
+	    !curl->url_get(u, CURLUPART_HOST, &host, 0)) {
+		bool has_port = !curl->url_get(u, CURLUPART_PORT, &port, 0);
 		snprintf(ret, size, "%s%s%s", host, has_port ? ":" : "", has_port ? port : "");
 	}
-	curl_free(host);
-	curl_free(port);
-	curl_url_cleanup(u);
+	curl->free(host);
+	curl->free(port);
+	curl->url_cleanup(u);
 }
 
 bool http_url_is_safe(const char *url)
 {
 	static const char *const local[] = {"127.0.0.1", "[::1]", "localhost"};
-	CURLU *u = curl_url();
+	const struct libcurl *curl = libcurl_get();
+	if (!curl)
+		return false;
+	CURLU *u = curl->url();
 	char *scheme = NULL, *host = NULL;
 	bool safe = false;
-	if (u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
-	    !curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) &&
-	    !curl_url_get(u, CURLUPART_HOST, &host, 0)) {
+	if (u && !curl->url_set(u, CURLUPART_URL, url, 0) &&
+	    !curl->url_get(u, CURLUPART_SCHEME, &scheme, 0) &&
+	    !curl->url_get(u, CURLUPART_HOST, &host, 0)) {
 		safe = !strcmp(scheme, "https");
 		for (size_t i = 0; i < ARRAY_LEN(local); i++)
 			safe |= !strcmp(scheme, "http") && !strcmp(host, local[i]);
 	}
-	curl_free(scheme);
-	curl_free(host);
-	curl_url_cleanup(u);
+	curl->free(scheme);
+	curl->free(host);
+	curl->url_cleanup(u);
 	return safe;
 }
 
 /* ---- the answer ---- */
 
-static void copy_header(CURL *easy, const char *name, char *ret, size_t size)
+static void copy_header(const struct transfer *t, const char *name, char *ret, size_t size)
 {
 	struct curl_header *h = NULL;
-	if (!*ret && curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+	if (!*ret && t->curl->easy_header(t->easy, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
 		snprintf(ret, size, "%s", h->value);
 }
 
@@ -146,19 +152,19 @@ static void take_headers(struct transfer *t)
 	const char *type = NULL;
 	if (t->have_headers)
 		return;
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	t->curl->easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (!status)
 		return;
 	t->have_headers = true;
 	r->status = (int)status;
-	if (!curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type) && type)
+	if (!t->curl->easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type) && type)
 		snprintf(r->content_type, sizeof(r->content_type), "%s", type);
-	copy_header(t->easy, "x-request-id", r->request_id, sizeof(r->request_id));
-	copy_header(t->easy, "x-github-request-id", r->request_id, sizeof(r->request_id));
-	copy_header(t->easy, "location", r->location, sizeof(r->location));
+	copy_header(t, "x-request-id", r->request_id, sizeof(r->request_id));
+	copy_header(t, "x-github-request-id", r->request_id, sizeof(r->request_id));
+	copy_header(t, "location", r->location, sizeof(r->location));
 	struct curl_header *h = NULL;
-	if (curl_easy_header(t->easy, "retry-after", 0, CURLH_HEADER, -1, &h) == CURLHE_OK &&
-	    !curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after))
+	if (t->curl->easy_header(t->easy, "retry-after", 0, CURLH_HEADER, -1, &h) == CURLHE_OK &&
+	    !t->curl->easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after))
 		r->retry_after_s = retry_after > INT_MAX ? INT_MAX : (int)retry_after;
 }
 
@@ -202,7 +208,7 @@ static int failed(struct http_response *r, int err, bool transient, const char *
 static int timed_out(struct transfer *t, const char *host)
 {
 	double connected = 0;
-	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME, &connected);
+	t->curl->easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME, &connected);
 	if (connected > 0)
 		return failed(t->ret, -ETIMEDOUT, true,
 			      "%s sent nothing for %u seconds: try again, or another model", host,
@@ -216,9 +222,9 @@ static int timed_out(struct transfer *t, const char *host)
 static int explain(struct transfer *t, CURLcode code)
 {
 	struct http_response *r = t->ret;
-	const char *detail = t->why[0] ? t->why : curl_easy_strerror(code);
+	const char *detail = t->why[0] ? t->why : t->curl->easy_strerror(code);
 	char host[256];
-	url_host(t->req->url, host, sizeof(host));
+	url_host(t->curl, t->req->url, host, sizeof(host));
 	switch ((int)code) {
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
@@ -275,47 +281,50 @@ static long seconds(unsigned wanted, unsigned otherwise)
 	return (long)(wanted ? wanted : otherwise);
 }
 
-static void set_timeouts(CURL *e, const struct http_request *req)
+static void set_timeouts(const struct transfer *t)
 {
-	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT,
-			 seconds(req->connect_timeout_s, HTTP_CONNECT_TIMEOUT_S));
+	const struct libcurl *curl = t->curl;
+	const struct http_request *req = t->req;
+	curl->easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT,
+			  seconds(req->connect_timeout_s, HTTP_CONNECT_TIMEOUT_S));
 	/* No total limit: a long answer is fine as long as it moves. */
-	curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME,
-			 seconds(req->stall_timeout_s, HTTP_STALL_TIMEOUT_S));
+	curl->easy_setopt(t->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl->easy_setopt(t->easy, CURLOPT_LOW_SPEED_TIME,
+			  seconds(req->stall_timeout_s, HTTP_STALL_TIMEOUT_S));
 }
 
 static void set_options(const struct http *h, struct transfer *t, struct curl_slist *headers)
 {
-	CURL *e = t->easy;
+	const struct libcurl *curl = t->curl;
 	const struct http_request *req = t->req;
-	curl_easy_setopt(e, CURLOPT_URL, req->url);
-	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(e, CURLOPT_USERAGENT, "warder/" WARDER_VERSION);
-	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->why);
-	curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_write);
-	curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
+	curl->easy_setopt(t->easy, CURLOPT_URL, req->url);
+	curl->easy_setopt(t->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl->easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl->easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+	curl->easy_setopt(t->easy, CURLOPT_USERAGENT, "warder/" WARDER_VERSION);
+	curl->easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why);
+	curl->easy_setopt(t->easy, CURLOPT_HTTPHEADER, headers);
+	curl->easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_write);
+	curl->easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
 	if (h->ca_file)
-		curl_easy_setopt(e, CURLOPT_CAINFO, h->ca_file);
+		curl->easy_setopt(t->easy, CURLOPT_CAINFO, h->ca_file);
 	if (req->body) {
-		curl_easy_setopt(e, CURLOPT_POSTFIELDS, req->body);
-		curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len);
+		curl->easy_setopt(t->easy, CURLOPT_POSTFIELDS, req->body);
+		curl->easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len);
 	}
-	curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, req->method);
-	set_timeouts(e, req);
+	curl->easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, req->method);
+	set_timeouts(t);
 }
 
-static int make_headers(const struct http_headers *from, struct curl_slist **ret)
+static int make_headers(const struct libcurl *curl, const struct http_headers *from,
+			struct curl_slist **ret)
 {
 	/* curl would wait for "100 Continue" before a body of more than 1 MiB. */
-	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+	struct curl_slist *list = curl->slist_append(NULL, "Expect:");
 	for (size_t i = 0; list && from && i < from->n; i++) {
-		struct curl_slist *more = curl_slist_append(list, from->line[i]);
+		struct curl_slist *more = curl->slist_append(list, from->line[i]);
 		if (!more)
-			curl_slist_free_all(list);
+			curl->slist_free_all(list);
 		list = more;
 	}
 	*ret = list;
@@ -329,10 +338,10 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static bool finished(CURLM *multi, CURLcode *ret)
+static bool finished(const struct http *h, CURLcode *ret)
 {
 	int left = 0;
-	for (CURLMsg *msg; (msg = curl_multi_info_read(multi, &left));) {
+	for (CURLMsg *msg; (msg = h->curl->multi_info_read(h->multi, &left));) {
 		if (msg->msg == CURLMSG_DONE) {
 			*ret = msg->data.result;
 			return true;
@@ -350,12 +359,13 @@ static int pump(struct http *h, struct transfer *t)
 		CURLcode code = CURLE_OK;
 		if (t->req->cancel && *t->req->cancel)
 			return failed(t->ret, -ECANCELED, false, "cancelled");
-		CURLMcode err = curl_multi_perform(h->multi, &running);
+		CURLMcode err = t->curl->multi_perform(h->multi, &running);
 		if (err)
-			return failed(t->ret, -EIO, false, "curl: %s", curl_multi_strerror(err));
+			return failed(t->ret, -EIO, false, "curl: %s",
+				      t->curl->multi_strerror(err));
 		if (t->stopped)
 			return stopped(t);
-		bool over = finished(h->multi, &code);
+		bool over = finished(h, &code);
 		if (t->enough && (over || (enough_at && now_ms() - enough_at > LINGER_MS)))
 			return 0;
 		if (over)
@@ -363,7 +373,7 @@ static int pump(struct http *h, struct transfer *t)
 		BUG(!running); /* neither over nor under way */
 		if (t->enough && !enough_at)
 			enough_at = now_ms();
-		curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
+		t->curl->multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
 	}
 }
 
@@ -390,25 +400,25 @@ static void release_sigpipe(const sigset_t *old, bool was_pending)
 
 int http_perform(struct http *h, const struct http_request *req, struct http_response *ret)
 {
-	struct transfer t = {.req = req, .ret = ret, .easy = curl_easy_init()};
+	struct transfer t = {.curl = h->curl, .req = req, .ret = ret, .easy = h->curl->easy_init()};
 	struct curl_slist *headers = NULL;
 	sigset_t old;
 	bool was_pending;
 	*ret = (struct http_response){.retry_after_s = -1};
-	int err = t.easy ? make_headers(req->headers, &headers) : -ENOMEM;
+	int err = t.easy ? make_headers(h->curl, req->headers, &headers) : -ENOMEM;
 	if (err) {
-		curl_easy_cleanup(t.easy);
+		h->curl->easy_cleanup(t.easy);
 		return failed(ret, err, false, "not enough memory");
 	}
 	hold_sigpipe(&old, &was_pending);
 	set_options(h, &t, headers);
-	CURLMcode added = curl_multi_add_handle(h->multi, t.easy);
-	err = added ? failed(ret, -EIO, false, "curl: %s", curl_multi_strerror(added))
+	CURLMcode added = h->curl->multi_add_handle(h->multi, t.easy);
+	err = added ? failed(ret, -EIO, false, "curl: %s", h->curl->multi_strerror(added))
 		    : pump(h, &t);
 	take_headers(&t); /* an answer without a body */
-	curl_multi_remove_handle(h->multi, t.easy);
-	curl_easy_cleanup(t.easy);
+	h->curl->multi_remove_handle(h->multi, t.easy);
+	h->curl->easy_cleanup(t.easy);
 	release_sigpipe(&old, was_pending);
-	curl_slist_free_all(headers);
+	h->curl->slist_free_all(headers);
 	return err;
 }

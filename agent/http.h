@@ -1,5 +1,6 @@
 /*
- * http: one HTTP request at a time, its answer streamed to a callback. The one includer of curl.
+ * http: one HTTP request at a time, its answer streamed to a callback. By libcurl
+ * (agent/libcurl.h).
  *
  * Proxies are the environment's, as curl reads them. Redirects are never followed, so no
  * credential goes to a host that the caller did not name. User-Agent is warder/VERSION.
@@ -54,7 +55,11 @@ struct http_request {
 	void *arg;
 };
 
-/* ca_file (may be NULL) replaces the system's certificates. 0 or -ENOMEM. */
+/* Why no request can be made at all: one line, static; NULL: they can. */
+const char *http_missing(void);
+
+/* ca_file (may be NULL) replaces the system's certificates. 0, -ENOMEM, or -ELIBACC (no libcurl).
+ */
 int http_new(const char *ca_file, struct http **ret);
 void http_free(struct http *h);
 

@@ -1,5 +1,6 @@
 #include "agent/provider.h"
 
+#include "agent/http.h"
 #include "agent/token.h"
 #include "tracer/util.h"
 
@@ -145,10 +146,23 @@ enum provider_kind provider_pick(const struct provider_config *c)
 	return c->openai_base_url || c->openai_key ? PROVIDER_OPENAI : PROVIDER_SCRIPT;
 }
 
+static int check_http(enum provider_kind kind, struct provider_error *ret_error)
+{
+	const char *missing = kind == PROVIDER_SCRIPT ? NULL : http_missing();
+	if (!missing)
+		return 0;
+	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
+			     "libcurl is needed to reach a model: %s", missing);
+}
+
 int provider_open(const struct provider_config *c, struct provider **ret,
 		  struct provider_error *ret_error)
 {
-	switch (provider_pick(c)) {
+	enum provider_kind kind = provider_pick(c);
+	int err = check_http(kind, ret_error);
+	if (err)
+		return err;
+	switch (kind) {
 	case PROVIDER_COPILOT:
 		return provider_copilot_open(c, ret, ret_error);
 	case PROVIDER_OPENAI:

@@ -16,7 +16,7 @@ ALLOWED = {
 }
 # header -> the one file that may include it
 SINGLE = {
-    "curl/curl.h": "agent/http.c",
+    "curl/curl.h": "agent/libcurl.h",
     "cjson/cJSON.h": "tracer/json.c",
     "libunwind.h": "tracer/unwinder.c",
 }
