@@ -58,7 +58,7 @@ static int confine_and_exec(const struct cli_options *o, char **argv, struct ses
 	struct llabi abi;
 	struct llruleset *ruleset = NULL;
 	struct compile_stats stats;
-	struct confine wall;
+	struct confine wall = {0};
 	int err = command_find(argv[0], environ, NULL, &found);
 	if (err || !found.file)
 		return fail(argv[0], err ? err : -ENOENT);
