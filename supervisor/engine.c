@@ -691,6 +691,7 @@ static void tear_down(struct run *r)
 	loop_remove(r->loop, r->broker_watch);
 	broker_free(r->broker);
 	guard_free(r->guard);
+	free(r->open_dir.path);
 	llruleset_free(r->ruleset);
 	denial_list_release(&r->unasked);
 	changes_release(&r->changes);

@@ -369,6 +369,18 @@ int guard_find(const struct guard *g, const struct path_at *at, uint32_t bits,
 	return by ? -EACCES : r < 0 ? r : 0;
 }
 
+bool guard_has(const struct guard *g, const struct stat *st)
+{
+	return node_at(g, first_of(g, st->st_dev, st->st_ino), st->st_dev, st->st_ino) != NULL;
+}
+
+bool guard_dir_is_open(const struct guard *g, int dir, uint32_t bits)
+{
+	struct path_at in = {.object = -1, .parent = dir};
+
+	return guard_find(g, &in, bits, NULL) == 0;
+}
+
 /* Does the node lie below this place? 1 yes, 0 no, -errno. */
 static int lies_in(const struct node *n, const struct place *dir)
 {

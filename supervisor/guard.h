@@ -39,6 +39,14 @@ void guard_free(struct guard *g);
 int guard_find(const struct guard *g, const struct path_at *at, uint32_t bits,
 	       const struct rule **ret);
 
+/* Is it one of the guarded inodes? */
+bool guard_has(const struct guard *g, const struct stat *st);
+/*
+ * Do the directory (O_PATH) and what it lies in withhold none of these accesses from what lies in
+ * it? False where that can't be known.
+ */
+bool guard_dir_is_open(const struct guard *g, int dir, uint32_t bits);
+
 /* Is the thing an existing exception, or a directory that one lies in? True where it can't be
  * known. */
 bool guard_is_ancestor(const struct guard *g, int o_path_fd);

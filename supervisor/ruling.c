@@ -268,6 +268,41 @@ static bool would_cover(const struct run *r, const char *path)
 	return false;
 }
 
+static bool is_in(const struct open_dir *d, const char *real)
+{
+	size_t n = strlen(d->path);
+	return !strncmp(real, d->path, n) && real[n] == '/' && !strchr(real + n + 1, '/');
+}
+
+/*
+ * The walk upward costs as much as all the rest of a chmod, and tar and cp work directory by
+ * directory. The last one is remembered by inode and by name: under another name, or moved, it is
+ * looked at anew, and a protected place that it was moved into has the policy's word by its path.
+ */
+static bool lies_in_open_dir(struct run *r, const struct guard *g, const struct path_at *at,
+			     uint32_t access)
+{
+	struct open_dir *d = &r->open_dir;
+	const char *slash = at->real ? strrchr(at->real, '/') : NULL;
+	struct stat st;
+	if (!slash || at->parent < 0 || guard_has(g, &at->st) || fstat(at->parent, &st))
+		return false;
+	if (d->access == access && d->version == r->guard_version && d->dev == st.st_dev &&
+	    d->ino == st.st_ino && is_in(d, at->real))
+		return true;
+	d->access = 0;
+	if (!guard_dir_is_open(g, at->parent, access))
+		return false;
+	char *path = strndup(at->real, (size_t)(slash - at->real));
+	free(d->path);
+	*d = (struct open_dir){.version = r->guard_version,
+			       .access = path ? access : 0,
+			       .dev = st.st_dev,
+			       .ino = st.st_ino,
+			       .path = path};
+	return true;
+}
+
 /* One thing: is it, or does it lie in, a protected thing under another name? */
 static void guard_thing(const struct run *r, const struct guard *g, const struct waiter *w,
 			struct ruling *out)
@@ -346,9 +381,11 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 		return err;
 	if (own)
 		g = own;
+	bool plain = !own && w->at_door &&
+		     lies_in_open_dir(r, g, w->verdict.need[0].at, w->verdict.need[0].access);
 	if (moves(c))
 		guard_move(g, c, out);
-	else
+	else if (!plain)
 		guard_thing(r, g, w, out);
 	if (out->effect == EFFECT_ALLOW && leads_a_rule_away(r, c)) {
 		out->effect = EFFECT_DENY;

@@ -82,6 +82,15 @@ struct walk {
 	struct denial d; /* owned; the one that counts, if the walk finds nothing */
 };
 
+/* The directory whose things the guard was last seen to leave alone (ruling.c). */
+struct open_dir {
+	unsigned version; /* of the guard */
+	uint32_t access;  /* 0: none yet */
+	dev_t dev;
+	ino_t ino;
+	char *path; /* owned */
+};
+
 enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
 
 struct run {
@@ -103,6 +112,7 @@ struct run {
 	bool limit_raised;
 	struct guard *guard;
 	unsigned guard_version;
+	struct open_dir open_dir;
 
 	struct tracer *tracer;
 	uint64_t door_watch;

@@ -256,6 +256,7 @@ static int finish(struct walk *w, int object, const char *name)
 	struct path_at *at = w->ret;
 
 	at->object = object;
+	at->linked = w->links > 0;
 	if (w->cur >= 0 && check_mount(w, object) < 0)
 		return -EXDEV;
 	if (name) {
@@ -276,6 +277,7 @@ static int finish_absent(struct walk *w, const struct step *s)
 	if (w->dangled && !(w->flags & PATH_CREATE))
 		return -ENOENT;
 	snprintf(at->name, sizeof(at->name), "%s", s->name);
+	at->linked = w->links > 0;
 	at->parent = TAKE_FD(w->cur);
 	return name_absent(at);
 }

@@ -45,6 +45,7 @@ struct path_at {
 			   * detached tree, deleted, anonymous), or the name d_path gives leads
 			   * elsewhere */
 	bool magic;	  /* the last step went through a magic link */
+	bool linked;	  /* a symlink was followed on the way */
 	struct stat st;	  /* of the object, where it exists */
 };
 

@@ -114,6 +114,18 @@ class Attacks(RunCase):
         self.assertEqual([("sandbox", "policy")] * 2,
                          [(d["verdict"], d["by"]) for d in done.denials(access=["meta"])], done)
 
+    def test_an_exceptions_inode_by_another_name(self):
+        """In a directory whose other things are open, and were just now."""
+        secret = self.write("project/secret")
+        os.link(secret, os.path.join(self.project, "alias"))
+        self.own(os.path.join(self.project, "alias"))
+        done = self.run_report("--rule", "deny w secret", "--", "sh", "-c",
+                               "chmod 600 good; chmod 600 alias; chmod 604 good; chmod 600 alias")
+        self.assertEqual(0o644, os.stat(secret).st_mode & 0o777, done)
+        self.assertEqual(0o604, os.stat(self.good).st_mode & 0o777, done)
+        found, = done.denials(os.path.join(self.project, "alias"))
+        self.assertEqual(("it is a protected path under another name", 2), (found["note"], found["count"]))
+
 
 @both_users
 class Unreadable(RunCase):
