@@ -39,8 +39,11 @@ static struct waiter *waiter_new(const struct tracer_event *ev)
 	struct waiter *w = calloc(1, sizeof *w);
 	if (!w)
 		return NULL;
-	*w = (struct waiter){
-		.who = ev->who, .pid = ev->pid, .call = ev->call, .since_ms = run_now_ms()};
+	*w = (struct waiter){.who = ev->who,
+			     .pid = ev->pid,
+			     .call = ev->call,
+			     .since_ms = run_now_ms(),
+			     .own_domain = ev->own_domain};
 	path_init(&w->verdict.refused);
 	w->meta.fd = -1;
 	w->connect.socket = -1;
@@ -442,12 +445,29 @@ static void ask_or_refuse(struct run *r, struct waiter *w, const struct ruling *
 	denial_release(&d);
 }
 
+/*
+ * The sandbox that a program gave itself may be what refused the call: it meant that, so nothing is
+ * done in its place. What it may have without asking was not refused by this policy.
+ */
+static void leave_to_its_own(struct run *r, struct waiter *w, struct ruling *ruling)
+{
+	ruling->note = "it has a Landlock sandbox of its own, which is not reached round";
+	if (ruling->effect == EFFECT_ALLOW)
+		w->verdict.verdict = VERDICT_OTHER;
+	refuse_unasked(r, w, ruling);
+}
+
 static void settle(struct run *r, struct waiter *w)
 {
 	struct ruling ruling = ruling_of(r, w);
 	/* What no rule of the user's speaks of, and what fails anyway, fails as it would. */
 	if (w->verdict.anyway && ruling.effect == EFFECT_DENY && !ruling.rule)
 		ruling.effect = EFFECT_ASK;
+	bool asks = ruling.effect == EFFECT_ASK && !w->verdict.anyway;
+	if (w->own_domain && !w->at_door && (asks || ruling.effect == EFFECT_ALLOW)) {
+		leave_to_its_own(r, w, &ruling);
+		return;
+	}
 	switch (ruling.effect) {
 	case EFFECT_ALLOW:
 		w->was_asked |= ruling.rule && ruling.rule->source == RULE_ANSWER;

@@ -19,6 +19,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+/* linux/landlock.h, ABI 8: the whole process enters the domain. */
+#define RESTRICT_TSYNC 8
+
 /* ---- events ---- */
 
 static struct tracee_name name_of(const struct tracee *t)
@@ -31,7 +34,8 @@ struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
 {
 	BUG(tr->out_len == ACT_EVENTS_MAX);
 	struct tracer_event *e = &tr->out[(tr->out_head + tr->out_len++) % ACT_EVENTS_MAX];
-	*e = (struct tracer_event){.kind = kind, .who = name_of(t), .pid = t->tgid};
+	*e = (struct tracer_event){
+		.kind = kind, .who = name_of(t), .pid = t->tgid, .own_domain = t->own_domain};
 	return e;
 }
 
@@ -106,6 +110,25 @@ static void announce(struct tracer *tr, const struct tracee *t, pid_t parent)
 		act_emit(tr, TRACER_FORKED, t)->parent = parent;
 }
 
+struct kin {
+	pid_t tgid;
+	bool own_domain;
+};
+
+static void ask_kin(struct tracee *t, void *arg)
+{
+	struct kin *kin = arg;
+	kin->own_domain |= t->tgid == kin->tgid && t->own_domain;
+}
+
+/* Domains are inherited by threads and children. Which thread made it is not known here: any. */
+static bool has_own_domain(struct tracer *tr, pid_t tgid)
+{
+	struct kin kin = {.tgid = tgid};
+	tracee_each(&tr->table, ask_kin, &kin);
+	return kin.own_domain;
+}
+
 /*
  * A tracee's first stop came before its creator's word, or the creator died before it could say it:
  * the kernel knows whose it is. A death of such a one changes nothing; reap_exists() in on_cloned()
@@ -117,12 +140,14 @@ static int adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 
 	if (reap_kin(tid, &tgid, &parent, &tracer) < 0)
 		return 0;
+	bool own_domain = has_own_domain(tr, tgid == tid ? parent : tgid);
 	struct tracee *t = tracee_add(&tr->table, tid, tgid);
 	if (!t)
 		return -ENOMEM;
 	const struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
 	if (kin)
 		fastpath_cloned(kin, t);
+	t->own_domain = own_domain;
 	announce(tr, t, parent);
 	*ret = t;
 	return 0;
@@ -145,6 +170,7 @@ static int on_cloned(struct tracer *tr, struct tracee *t)
 		if (!child)
 			return -ENOMEM;
 		fastpath_cloned(t, child);
+		child->own_domain = t->own_domain;
 		announce(tr, child, t->tgid);
 	}
 	act_resume(t, 0);
@@ -398,6 +424,11 @@ static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 		return guard_socketcall(tr, t);
 	if (id == SYS_ID_seccomp || id == SYS_ID_prctl)
 		fastpath_close(tr->fast, t);
+	if (id == SYS_ID_landlock_restrict_self) {
+		tracee_to(t, TRACEE_CALL);
+		act_resume(t, 0);
+		return 0;
+	}
 	if (id == SYS_ID_io_uring_setup && !tr->options.native)
 		result = -ENOSYS;
 	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
@@ -515,6 +546,22 @@ static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *e
 	return r == -ESRCH ? 0 : r;
 }
 
+static void set_own_domain(struct tracee *t, void *arg)
+{
+	const pid_t *tgid = arg;
+	t->own_domain |= t->tgid == *tgid;
+}
+
+/* Without a ruleset nothing is restricted but what the kernel logs. */
+static void note_own_domain(struct tracer *tr, struct tracee *t)
+{
+	if ((int)t->at.args[0] < 0)
+		return;
+	t->own_domain = true;
+	if (t->at.args[1] & RESTRICT_TSYNC)
+		tracee_each(&tr->table, set_own_domain, &t->tgid);
+}
+
 static int on_call_exit(struct tracer *tr, struct tracee *t)
 {
 	struct regs_call now;
@@ -538,6 +585,8 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	if (ent->group == SYS_GROUP_WALL && !native && !regs_restarts(now.result))
 		return wall_exit(tr, t, ent, now.result);
 	int r = 0;
+	if (sysent_id(ent) == SYS_ID_landlock_restrict_self && now.result == 0)
+		note_own_domain(tr, t);
 	bool mounted = native && now.result >= 0;
 	if (ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || mounted))
 		r = notice(tr, t, ent, now.result);

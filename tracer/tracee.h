@@ -60,6 +60,7 @@ struct tracee {
 	bool listening;	     /* in a job-control stop */
 	bool job_stopped;    /* of a leader: TRACER_STOPPED was reported for the process */
 	pid_t stopped_under; /* while job_stopped: the parent it had then; 0: it does not matter */
+	bool own_domain;     /* it entered a Landlock domain beside ours, or its creator had */
 	bool spawned;	     /* by tracer_spawn(), not by another tracee */
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */

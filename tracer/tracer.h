@@ -102,6 +102,8 @@ struct tracer_event {
 	int error; /* -errno */
 	enum tracer_stage stage;
 	struct call *call;
+	/* It has a Landlock domain beside ours: which of them refused a call is not known. */
+	bool own_domain;
 };
 
 struct tracer_options {

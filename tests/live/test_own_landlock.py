@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""A program that confines itself with Landlock inside the wall stays confined: the broker is no way round."""
+
+import os
+
+from run_help import RunCase, both_users, main, needs
+
+# confine() refuses itself all reading and making of files; sys.argv[1] is the file to be tried.
+PROGRAM = """
+import ctypes, os, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+path = sys.argv[1]
+def confine(fd=None):
+    how = struct.pack("Q", 1 << 2 | 1 << 8)  # READ_FILE, MAKE_REG
+    ruleset = libc.syscall(444, how, len(how), 0) if fd is None else fd
+    libc.prctl(38, 1, 0, 0, 0)
+    return libc.syscall(446, ruleset, 0)
+def attempt(path=path):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR))
+        print("opened", flush=True)
+    except OSError as e:
+        print(e.strerror, flush=True)
+"""
+NO = "Permission denied\n"
+
+
+@both_users
+@needs("/usr/bin/python3")
+class OwnLandlock(RunCase):
+    def program(self, text):
+        # The repository's own rules leave the project's top to the broker.
+        for name in ("HEAD", "config", "objects/x", "refs/x"):
+            self.write(f"project/.git/{name}", "")
+        return self.write("project/.hidden/p.py", PROGRAM + text)
+
+    def attempt(self, text, path="new", run=None):
+        program = self.program(text)
+        args = ["--", "/usr/bin/python3", "-IB", program, path]
+        return (run or self.run_report)(*args)
+
+    def test_without_it_the_broker_makes_the_file(self):
+        done = self.attempt("attempt()")
+        self.assertEqual("opened\n", done.out, done)
+        self.assertGreater(done.report["engine"]["brokered"], 0)
+
+    def test_what_it_refuses_itself_stays_refused(self):
+        for name, text in (("itself", "confine(); attempt()"),
+                           ("a child", "confine()\nif os.fork() == 0:\n    attempt(); os._exit(0)\nos.wait()"),
+                           ("a thread's child", "t = threading.Thread(target=lambda: (confine(), attempt()))\n"
+                            "t.start(); t.join()"),
+                           ("a later thread", "confine(); t = threading.Thread(target=attempt); t.start(); t.join()")):
+            with self.subTest(name):
+                done = self.attempt(text)
+                self.assertEqual(NO, done.out, done)
+                self.assertFalse(os.path.exists(f"{self.project}/new"))
+                [denial] = done.denials(f"{self.project}/new")
+                self.assertEqual("other", denial["verdict"])
+                self.assertIn("sandbox of its own", denial["note"])
+
+    def test_only_the_thread_and_its_children_are_confined(self):
+        done = self.attempt("t = threading.Thread(target=confine); t.start(); t.join(); attempt()")
+        self.assertEqual("opened\n", done.out, done)
+
+    def test_a_failed_try_confines_nobody(self):
+        for text in ("confine(999); attempt()", "confine(-1); attempt()"):
+            with self.subTest(text):
+                done = self.attempt(text)
+                self.assertEqual("opened\n", done.out, done)
+
+    def test_nothing_is_asked_that_a_yes_could_not_give(self):
+        secret = self.write("outside/secret", "s")
+        done = self.attempt("confine(); attempt()", secret, run=self.hold)
+        self.assertEqual(NO, done.out, done)
+        self.assertNothingAsked(done)
+        [denial] = done.denials(secret)
+        self.assertEqual(("sandbox", "none"), (denial["verdict"], denial["by"]))
+
+
+if __name__ == "__main__":
+    main()
