@@ -50,6 +50,8 @@ struct broker_meta {
 	unsigned ioctl; /* the command, as the native architecture has it */
 };
 
+/* Is it one of these calls? */
+bool broker_meta_knows(enum sys_id id);
 /*
  * Read what the decoded call wants. Call_resolve() comes after this: an empty path that stands for
  * a descriptor is put into c->path[0]. 0 with *ret (release it), or -errno: what the call returns.
