@@ -1,7 +1,7 @@
 #include "supervisor/doorstep.h"
 
 #include "landlock/llright.h"
-#include "supervisor/abstract.h"
+#include "supervisor/listener.h"
 #include "supervisor/permits.h"
 #include "tracer/util.h"
 
@@ -56,7 +56,7 @@ static bool is_out_of_scope(const struct run *r, const struct broker_connect *k)
 	    !(llruleset_scoped(r->ruleset) & LLR_SCOPE_ABSTRACT_UNIX_SOCKET))
 		return false;
 	return getsockopt(k->socket, SOL_SOCKET, SO_TYPE, &type, &len) ||
-	       !abstract_is_the_trees(r->tracer, &k->address, k->address_len, type);
+	       !listener_may_be_abstract(r->tracer, &k->address, k->address_len, type);
 }
 
 /* 0; or -errno, the call's result. */

@@ -4,6 +4,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/breadth.h"
+#include "supervisor/listener.h"
 #include "supervisor/proc.h"
 #include "tracer/util.h"
 
@@ -445,6 +446,13 @@ static bool has_no_name(const struct path_at *at)
 	       fs.f_type == ANON_INODE_FS_MAGIC;
 }
 
+/* What the tree itself made: a terminal's other side, a socket it listens on. */
+static bool is_the_trees(const struct run *r, const struct need *need)
+{
+	return terminals_is_the_trees(r->tracer, need->at) ||
+	       (need->access == ACCESS_CONNECT && listener_is_the_trees(r->tracer, &need->at->st));
+}
+
 struct ruling ruling_of(struct run *r, const struct waiter *w)
 {
 	struct ruling out = {.effect = EFFECT_ALLOW};
@@ -463,8 +471,7 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 		}
 		struct decision d =
 			decide_path(r, w->pid, need->at->real, need->access, &out.asked[i]);
-		if (d.effect == EFFECT_ASK &&
-		    (terminals_is_the_trees(r->tracer, need->at) || is_its_own_again(w))) {
+		if (d.effect == EFFECT_ASK && (is_the_trees(r, need) || is_its_own_again(w))) {
 			d.effect = EFFECT_ALLOW;
 			out.asked[i] = 0;
 		}

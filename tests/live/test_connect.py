@@ -268,6 +268,49 @@ class Attacks(ConnectCase):
         self.assertEqual("failed 0 (none), caught many\n", done.out, done)
 
 
+OWN = ("import os, socket, sys\n"
+       "l = socket.socket(socket.AF_UNIX)\n"
+       "l.bind('own.sock')\n"
+       "l.listen(5)\n"
+       "if not os.fork():\n"
+       " l.close()\n"
+       " s = socket.socket(socket.AF_UNIX)\n"
+       " try: s.connect('own.sock'); print(s.recv(5), flush=True)\n"
+       " except OSError as e: print(e.errno, flush=True)\n"
+       " os._exit(0)\n"
+       "if len(sys.argv) == 1:\n"
+       " l.settimeout(10)\n"
+       " l.accept()[0].send(b'hello')\n"
+       "os.wait()\n")
+
+
+@both_users
+class Own(ConnectCase):
+    """What the command's own processes listen on in the project needs no question."""
+
+    def test_own_sockets(self):
+        done = self.hold("--", PYTHON, "-c", OWN)
+        self.assertStatus(done)
+        self.assertEqual("b'hello'\n", done.out, done)
+        self.assertNothingAsked(done)
+        self.assertEqual([], done.report["denials"])
+
+    def test_a_rule_against_it_counts(self):
+        done = self.run_report("--rule", "deny connect own.sock", "--", PYTHON, "-c", OWN, "wait")
+        self.assertEqual("13\n", done.out, done)
+
+    def test_somebody_elses_in_the_project(self):
+        s = socket.socket(socket.AF_UNIX)
+        self.addCleanup(s.close)
+        s.bind(os.path.join(self.project, "theirs.sock"))
+        os.chmod(s.getsockname(), 0o777)
+        s.listen(5)
+        done = self.run_report("--", PYTHON, "-c", "import socket\n"
+                               "try: socket.socket(socket.AF_UNIX).connect('theirs.sock')\n"
+                               "except OSError as e: print(e.errno)\n")
+        self.assertEqual("13\n", done.out, done)
+
+
 @both_users
 class Asked(ConnectCase):
     def test_held(self):

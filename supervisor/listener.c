@@ -1,4 +1,4 @@
-#include "supervisor/abstract.h"
+#include "supervisor/listener.h"
 
 #include "tracer/util.h"
 
@@ -10,18 +10,22 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 
 #define PROCESSES_MAX 4096
 
 struct sought {
-	const char *name; /* without the leading NUL; not ended by one */
+	const char *name; /* abstract, without the leading NUL; not ended by one. NULL: by path */
 	size_t len;
-	int type;
-	uint32_t inode; /* 0: not found */
+	int type;		    /* abstract names are of one each */
+	struct unix_diag_vfs where; /* by path */
+	uint32_t inode;		    /* 0: not found */
+	bool listens;		    /* that one is who a connect would come to */
 };
 
 static int ask(int netlink)
@@ -34,8 +38,23 @@ static int ask(int netlink)
 			      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
 		     .body = {.sdiag_family = AF_UNIX,
 			      .udiag_states = UINT32_MAX,
-			      .udiag_show = UDIAG_SHOW_NAME}};
+			      .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS}};
 	return send(netlink, &request, sizeof request, 0) < 0 ? -errno : 0;
+}
+
+static bool is_named(const struct sought *s, const struct rtattr *a, int type)
+{
+	const char *name = RTA_DATA(a);
+	return s->name && a->rta_type == UNIX_DIAG_NAME && type == s->type &&
+	       RTA_PAYLOAD(a) == s->len + 1 && !name[0] && !memcmp(name + 1, s->name, s->len);
+}
+
+static bool is_there(const struct sought *s, const struct rtattr *a)
+{
+	const struct unix_diag_vfs *vfs = RTA_DATA(a);
+	return !s->name && a->rta_type == UNIX_DIAG_VFS && RTA_PAYLOAD(a) >= sizeof *vfs &&
+	       vfs->udiag_vfs_ino == s->where.udiag_vfs_ino &&
+	       vfs->udiag_vfs_dev == s->where.udiag_vfs_dev;
 }
 
 static void look_at(const struct nlmsghdr *head, struct sought *s)
@@ -43,14 +62,12 @@ static void look_at(const struct nlmsghdr *head, struct sought *s)
 	const struct unix_diag_msg *m = NLMSG_DATA(head);
 	const struct rtattr *a = (const struct rtattr *)(m + 1);
 	int left = (int)(head->nlmsg_len - NLMSG_LENGTH(sizeof *m));
-	if (m->udiag_type != s->type)
-		return;
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		const char *name = RTA_DATA(a);
-		if (a->rta_type == UNIX_DIAG_NAME && RTA_PAYLOAD(a) == s->len + 1 && !name[0] &&
-		    !memcmp(name + 1, s->name, s->len))
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+		/* What was accepted from a listener has its name, too. */
+		if ((is_named(s, a, m->udiag_type) || is_there(s, a)) && !s->listens) {
 			s->inode = m->udiag_ino;
-	}
+			s->listens = m->udiag_state == TCP_LISTEN || m->udiag_type == SOCK_DGRAM;
+		}
 }
 
 /* 0, also where nobody has the name. */
@@ -93,8 +110,18 @@ static bool holds(pid_t pid, uint32_t inode)
 	return found;
 }
 
-bool abstract_is_the_trees(const struct tracer *t, const struct sockaddr_storage *address,
-			   socklen_t len, int type)
+static bool tree_holds(const struct tracer *t, uint32_t inode)
+{
+	pid_t *pids AUTOFREE = calloc(PROCESSES_MAX, sizeof *pids);
+	size_t n = pids ? tracer_processes(t, pids, PROCESSES_MAX) : 0;
+	for (size_t i = 0; i < n && i < PROCESSES_MAX; i++)
+		if (holds(pids[i], inode))
+			return true;
+	return false;
+}
+
+bool listener_may_be_abstract(const struct tracer *t, const struct sockaddr_storage *address,
+			      socklen_t len, int type)
 {
 	const struct sockaddr_un *un = (const struct sockaddr_un *)address;
 	struct sought s = {.name = un->sun_path + 1,
@@ -102,12 +129,15 @@ bool abstract_is_the_trees(const struct tracer *t, const struct sockaddr_storage
 			   .type = type};
 	if (find(&s))
 		return false; /* not known is not ours */
-	if (!s.inode)
-		return true;
-	pid_t pids[PROCESSES_MAX];
-	size_t n = tracer_processes(t, pids, PROCESSES_MAX);
-	bool found = false;
-	for (size_t i = 0; i < n && i < PROCESSES_MAX && !found; i++)
-		found = holds(pids[i], s.inode);
-	return found;
+	return !s.inode || tree_holds(t, s.inode);
+}
+
+bool listener_is_the_trees(const struct tracer *t, const struct stat *st)
+{
+	/* As the kernel tells it: its own form of a device, and 32 bits of an inode. */
+	struct sought s = {.where = {.udiag_vfs_ino = (uint32_t)st->st_ino,
+				     .udiag_vfs_dev = major(st->st_dev) << 20 | minor(st->st_dev)}};
+	if (!S_ISSOCK(st->st_mode) || st->st_ino > UINT32_MAX || find(&s))
+		return false;
+	return s.listens && tree_holds(t, s.inode);
 }
