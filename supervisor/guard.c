@@ -338,7 +338,9 @@ static int directory_of(const struct path_at *at)
 	}
 	if (at->object >= 0 && S_ISDIR(at->st.st_mode)) {
 		fd = openat(at->object, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
+		/* Its owner may have shut it, and wants to open it again: by its name, then. */
+		if (fd >= 0 || errno != EACCES)
+			return fd < 0 ? -errno : fd;
 	}
 	return at->real ? open_parent(at->real) : -ENOENT;
 }

@@ -133,6 +133,18 @@ class NotAsked(RunCase):
 
 
 @both_users
+class Reopened(RunCase):
+    def test_a_directory_that_its_owner_shut_is_opened_again(self):
+        self.write("project/closed/f", "x")
+        self.write("outside/f", "x")
+        for script in ("chmod 0 closed; chmod 700 closed", "exec 3< closed; chmod 0 closed; chmod 700 /proc/self/fd/3"):
+            with self.subTest(script):
+                done = self.run_report("--deny", self.outside, "--", "bash", "-c", script)
+                self.assertStatus(done)
+                self.assertEqual([], done.report["denials"])
+
+
+@both_users
 class Suggested(RunCase):
     def test_not_what_a_saved_rule_denies(self):
         path = self.write("outside/f", "x")
