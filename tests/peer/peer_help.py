@@ -18,7 +18,7 @@ import strace_help  # noqa: E402
 # For the programs, and for finding out whether they are there.
 PATH = "/usr/bin:/bin"
 
-SYSTEM = ["--no-presets", "-x", "/usr", "-r", "/etc", "-r", "/proc", "--rule", "allow read,write /dev/null"]
+SYSTEM = ["--no-presets", "-x", "/usr", "-r", "/etc", "-r", "/proc", "--rule", "allow read,write,ioctl /dev/null"]
 OPEN = [*SYSTEM, "--rule", "allow rwx ."]
 READ_ONLY = [*SYSTEM, "-x", "."]
 
@@ -245,7 +245,7 @@ class Peer(RunCase):
     def report_kinds(self, report, verdicts):
         kinds = {}
         for d in report["denials"]:
-            if d["verdict"] not in verdicts:
+            if d["verdict"] not in verdicts or d["call"] not in strace_help.CALLS:
                 continue
             kinds.setdefault(key_of_record(d), Refused()).add(d["call"], d["errno"], d["count"])
         return kinds
@@ -331,7 +331,8 @@ class Peer(RunCase):
         What waits for an answer is what the policy asks about, and every such refusal is a question.
         What an earlier no is about as well is not asked again.
         """
-        open_ones = {key_of_record(d) for d in report["denials"] if d["verdict"] == "sandbox" and d["by"] == "none"}
+        open_ones = {key_of_record(d) for d in report["denials"]
+                     if d["verdict"] == "sandbox" and d["by"] == "none" and d["call"] in strace_help.CALLS}
         open_ones = {key for key in self.names({key: Refused() for key in open_ones})
                      if not key[0].startswith(tuple(excepted))}
         for key, of in refused.items():
@@ -352,7 +353,7 @@ class Peer(RunCase):
         """What is asked where every answer is no."""
         self.afresh(setup)
         done = self.hold(*options, "-q", "--", *argv, answer=deny, timeout=120)
-        return set(self.names({key_of_record(q): Refused() for q in done.asked}))
+        return set(self.names({key_of_record(q): Refused() for q in done.asked if q["call"] in strace_help.CALLS}))
 
 
 def plain_text(text):

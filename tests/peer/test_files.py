@@ -26,7 +26,7 @@ class Files(Peer):
 
     def test_a_project_that_is_read_only(self):
         self.compare(READ_ONLY, "mv tree/a tree/e; ln tree/a/one l; echo a > new; echo b >> tree/a/one; mkdir d;"
-                     "rm -rf tree/a; ln -s x s; mkfifo f; touch tree/a/one t; truncate -s 0 tree/a/one;"
+                     "rm -rf tree/a; ln -s x s; mkfifo f; touch t; truncate -s 0 tree/a/one;"
                      "cp tree/a/one c; mktemp; sed -i s/o/e/ tree/a/one", TREE)
 
     def test_what_can_not_be_removed_anyway(self):
