@@ -31,5 +31,3 @@ void protocol_free(struct protocol *p);
 /* denied, granted, rerun, exit, error: `fill` writes the members after "event" and "time". */
 typedef void protocol_fill_fn(struct jsonw *w, const void *arg);
 void protocol_event(struct protocol *p, const char *name, protocol_fill_fn *fill, const void *arg);
-/* The ask event's object for one question (also used by `warder ask`). */
-void protocol_write_question(struct jsonw *w, const struct question *q);

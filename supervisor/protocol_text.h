@@ -1,0 +1,17 @@
+/*
+ * protocol_text: what a line of the protocol says; protocol.c brings it over the pipe. The words
+ * are docs/protocol.md's.
+ */
+#pragma once
+
+#include "supervisor/ask.h"
+#include "tracer/json.h"
+
+/* The ask event: one object. */
+void protocol_text_question(struct jsonw *w, const struct question *q);
+
+/*
+ * What an answer line means, its "id" or "ids" apart: that they are there and are ids is checked.
+ * NULL, or what is wrong with the line: static text.
+ */
+const char *protocol_text_answer(const struct json *v, struct answer *ret);
