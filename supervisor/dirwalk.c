@@ -43,6 +43,19 @@ int dirwalk_open(const char *path)
 	return -errno;
 }
 
+int dirwalk_open_parent(const char *path)
+{
+	char dir[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	size_t n = (size_t)(slash - path);
+
+	if (n >= sizeof(dir))
+		return -ENAMETOOLONG;
+	memcpy(dir, path, n);
+	dir[n] = '\0';
+	return dirwalk_open(dir);
+}
+
 int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left)
 {
 	size_t n = strlen(path);

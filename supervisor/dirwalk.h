@@ -31,6 +31,8 @@ typedef int dirwalk_fn(void *arg, struct dirwalk *w, int fd, const struct stat *
  * descriptor is the caller's; and other errors of openat(2).
  */
 int dirwalk_open(const char *path);
+/* The same for the directory that a path lies in. */
+int dirwalk_open_parent(const char *path);
 /* Start at this path, with this bound. -ENAMETOOLONG. */
 int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left);
 /*

@@ -1,8 +1,7 @@
 #include "supervisor/guard.h"
 
 #include "supervisor/dirwalk.h"
-#include "supervisor/escape.h"
-#include "supervisor/foldname.h"
+#include "supervisor/guard_inside.h"
 #include "supervisor/place.h"
 #include "supervisor/reach.h"
 #include "tracer/util.h"
@@ -41,7 +40,7 @@ static bool is_glob(const struct rule *r)
 	return r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
 }
 
-static uint32_t denied(const struct policy *p, const char *path, uint32_t mask)
+uint32_t guard_denied(const struct policy *p, const char *path, uint32_t mask)
 {
 	uint32_t out = 0;
 
@@ -168,22 +167,9 @@ static void settle(const struct guard *g, struct node *n)
 	char below[PATH_MAX + 2];
 
 	stranger_below(n->path, below);
-	n->at_denied = denied(g->p, n->path, n->at);
-	n->below_denied = denied(g->p, below, n->below);
+	n->at_denied = guard_denied(g->p, n->path, n->at);
+	n->below_denied = guard_denied(g->p, below, n->below);
 	n->exception = n->exception && (n->at_denied || n->below_denied);
-}
-
-static int open_parent(const char *path)
-{
-	char dir[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	size_t n = (size_t)(slash - path);
-
-	if (n >= sizeof(dir))
-		return -ENAMETOOLONG;
-	memcpy(dir, path, n);
-	dir[n] = '\0';
-	return dirwalk_open(dir);
 }
 
 static bool is_fatal(int r)
@@ -214,7 +200,7 @@ static int hold(struct guard *g, struct node *n)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (has_no_way_up(fd, &st)) {
-		n->parent = open_parent(n->path);
+		n->parent = dirwalk_open_parent(n->path);
 		if (n->parent < 0)
 			return is_fatal(n->parent) ? n->parent : 0;
 	}
@@ -272,6 +258,11 @@ void guard_free(struct guard *g)
 	free(g->by_inode);
 	policy_free(g->p);
 	free(g);
+}
+
+const struct policy *guard_policy(const struct guard *g)
+{
+	return g->p;
 }
 
 /* ---- by inode ---- */
@@ -342,7 +333,7 @@ static int directory_of(const struct path_at *at)
 		if (fd >= 0 || errno != EACCES)
 			return fd < 0 ? -errno : fd;
 	}
-	return at->real ? open_parent(at->real) : -ENOENT;
+	return at->real ? dirwalk_open_parent(at->real) : -ENOENT;
 }
 
 /* The thing's own inode is asked as such, what it lies in as that. */
@@ -398,7 +389,7 @@ static int lies_in(const struct node *n, const struct place *dir)
 	return r < 0 ? r : 0;
 }
 
-static enum foldname_relation relation_of_inode(const struct guard *g, int o_path_fd)
+enum foldname_relation guard_relation_of_inode(const struct guard *g, int o_path_fd)
 {
 	struct place place;
 	struct stat st;
@@ -420,7 +411,7 @@ static enum foldname_relation relation_of_inode(const struct guard *g, int o_pat
 
 bool guard_is_ancestor(const struct guard *g, int o_path_fd)
 {
-	return relation_of_inode(g, o_path_fd) != FOLDNAME_FREE;
+	return guard_relation_of_inode(g, o_path_fd) != FOLDNAME_FREE;
 }
 
 bool guard_hardlink_doubt(const struct guard *g, const struct stat *st)
@@ -477,9 +468,8 @@ static enum foldname_relation relation_of_globs(const struct guard *g, const cha
 	return glob_begins_at(g, lower) ? FOLDNAME_ALIKE : FOLDNAME_FREE;
 }
 
-/* The strongest relation to any exception that has a plain path, and that path. */
-static enum foldname_relation relation_of_literals(const struct guard *g, const char *path,
-						   const char **ret)
+enum foldname_relation guard_relation_of_literals(const struct guard *g, const char *path,
+						  const char **ret)
 {
 	enum foldname_relation found = FOLDNAME_FREE;
 
@@ -495,11 +485,10 @@ static enum foldname_relation relation_of_literals(const struct guard *g, const 
 	return found;
 }
 
-/* Patterns too; what they might match below a directory is not looked at here. */
-static enum foldname_relation relation_of_name(const struct guard *g, const char *path,
-					       const char **ret)
+enum foldname_relation guard_relation_of_name(const struct guard *g, const char *path,
+					      const char **ret)
 {
-	enum foldname_relation literal = relation_of_literals(g, path, ret);
+	enum foldname_relation literal = guard_relation_of_literals(g, path, ret);
 	enum foldname_relation glob =
 		literal == FOLDNAME_ABOVE ? FOLDNAME_FREE : relation_of_globs(g, path);
 
@@ -514,166 +503,5 @@ bool guard_name_is_protected(const struct guard *g, const char *parent_real, con
 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return true;
-	return relation_of_name(g, path, &of) != FOLDNAME_FREE;
-}
-
-/* ---- moving ---- */
-
-/* Accesses of a name in its directory; they do not travel with a thing that is no directory. */
-#define OF_NAMES (ACCESS_LIST | ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
-
-static int refuse(struct policy_error *why, int error, const char *path, const char *reason,
-		  const char *other)
-{
-	struct buf text = {0};
-
-	escape_add_str(&text, path);
-	buf_add_char(&text, ' ');
-	buf_add_str(&text, reason);
-	if (other) {
-		buf_add_char(&text, ' ');
-		escape_add_str(&text, other);
-	}
-	if (why)
-		snprintf(why->text, sizeof(why->text), "%s", buf_str(&text));
-	buf_free(&text);
-	return error;
-}
-
-/*
- * The source: neither an exception nor above one. One by pattern is its name, and what it may be
- * called is a question of the destination.
- */
-static int check_source(const struct guard *g, const struct path_at *at, struct policy_error *why)
-{
-	const char *of = NULL;
-
-	if (relation_of_inode(g, at->object) != FOLDNAME_FREE)
-		return refuse(why, -EACCES, at->real,
-			      "is protected by the policy, or something in it is", NULL);
-	if (relation_of_literals(g, at->real, &of) != FOLDNAME_FREE)
-		return refuse(why, -EACCES, at->real, "is, or is above, the protected", of);
-	return 0;
-}
-
-/* An exception's own name may be made or replaced only where the policy allows just that. */
-static int check_destination(const struct guard *g, const struct path_at *to, bool across,
-			     struct policy_error *why)
-{
-	uint32_t needed =
-		ACCESS_CREATE | (to->exists ? ACCESS_DELETE : 0) | (across ? ACCESS_MOVE : 0);
-	const char *of = NULL;
-	enum foldname_relation r = relation_of_name(g, to->real, &of);
-
-	if (to->exists && relation_of_inode(g, to->object) == FOLDNAME_ABOVE)
-		r = FOLDNAME_ABOVE;
-	if (r == FOLDNAME_ABOVE || r == FOLDNAME_ALIKE)
-		return refuse(why, -EACCES, to->real, "is above, or looks like, the protected",
-			      of ? of : "pattern");
-	if (guard_find(g, to, needed, NULL) < 0 ||
-	    (r == FOLDNAME_AT && denied(g->p, to->real, needed)))
-		return refuse(why, -EACCES, to->real, "is protected by the policy", NULL);
-	return 0;
-}
-
-/* How an access to the thing stands, by path and by inode: the harder of the two. */
-static enum effect standing(const struct guard *g, const struct path_at *at, uint32_t bit)
-{
-	struct decision d = policy_decide(g->p, at->real, bit);
-	const struct rule *rule = NULL;
-	int r = guard_find(g, at, bit, &rule);
-	enum effect found = r == 0 ? EFFECT_ALLOW : rule ? rule->effect : EFFECT_DENY;
-
-	return found > d.effect ? found : d.effect;
-}
-
-static bool is_freer(const struct guard *g, const struct path_at *from, const struct path_at *to)
-{
-	bool dir = S_ISDIR(from->st.st_mode);
-	bool plain = guard_find(g, from, ACCESS_ALL, NULL) == 0;
-
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
-		enum effect now = plain ? policy_decide(g->p, from->real, bit).effect
-					: standing(g, from, bit);
-		if ((dir || !(bit & OF_NAMES)) && policy_decide(g->p, to->real, bit).effect < now)
-			return true;
-	}
-	return false;
-}
-
-/* The same for the names in a directory, which its own exact rules don't speak of. */
-static bool names_are_freer(const struct guard *g, const char *from, const char *to)
-{
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
-		if (reach_of_stranger(g->p, to, bit) < reach_of_stranger(g->p, from, bit))
-			return true;
-	return false;
-}
-
-/* Nothing may become freer by going from `from` to `to`, and nothing in it. */
-static int check_widening(const struct guard *g, const struct path_at *from,
-			  const struct path_at *to, int error, struct policy_error *why)
-{
-	bool dir = S_ISDIR(from->st.st_mode);
-
-	if (is_freer(g, from, to) || (dir && names_are_freer(g, from->real, to->real)))
-		return refuse(why, error, from->real, "would be open to more at", to->real);
-	if (dir && (reach_names_vary(g->p, from->real) || reach_names_vary(g->p, to->real)))
-		return refuse(why, error, from->real,
-			      "holds names that the policy might treat otherwise at", to->real);
-	return 0;
-}
-
-/*
- * The directory that a thing is in, owned. One that was given by descriptor (linkat with
- * AT_EMPTY_PATH, /proc/self/fd/N) is in the one that its own path names, if it still is.
- */
-static int open_place(const struct path_at *at)
-{
-	struct stat st;
-
-	if (at->parent >= 0)
-		return fcntl(at->parent, F_DUPFD_CLOEXEC, 3);
-	int dir AUTOCLOSE = open_parent(at->real);
-	if (dir < 0 || fstatat(dir, strrchr(at->real, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    st.st_dev != at->st.st_dev || st.st_ino != at->st.st_ino)
-		return -ENOENT;
-	return TAKE_FD(dir);
-}
-
-static int check_one_way(const struct guard *g, const struct path_at *from,
-			 const struct path_at *to, struct policy_error *why)
-{
-	struct place a, b;
-	int dir AUTOCLOSE = open_place(from);
-
-	if (dir < 0 || place_of(dir, &a) < 0 || place_of(to->parent, &b) < 0)
-		return refuse(why, -EACCES, from->real, "could not be looked at", NULL);
-	bool across = a.dev != b.dev || a.ino != b.ino;
-	int r = check_source(g, from, why);
-	if (r == 0)
-		r = check_destination(g, to, across, why);
-	if (r == 0)
-		r = check_widening(g, from, to, across ? -EXDEV : -EACCES, why);
-	return r;
-}
-
-int guard_may_move(const struct guard *g, const struct path_at *from, const struct path_at *to,
-		   bool exchange, bool link, struct policy_error *ret_why)
-{
-	bool there = to->parent >= 0 && to->real && !to->unreachable;
-	bool placed = there && from->exists && (from->parent >= 0 || link) && from->real &&
-		      !from->unreachable;
-
-	/* A file without a name (O_TMPFILE) is carried from nowhere. */
-	if (there && link && from->exists && from->st.st_nlink == 0)
-		return check_destination(g, to, false, ret_why);
-
-	if (!placed || (exchange && (link || !to->exists)))
-		return refuse(ret_why, -EACCES, from->real ? from->real : from->name,
-			      "has no place of its own", NULL);
-	int r = check_one_way(g, from, to, ret_why);
-	if (r == 0 && exchange)
-		r = check_one_way(g, to, from, ret_why);
-	return r;
+	return guard_relation_of_name(g, path, &of) != FOLDNAME_FREE;
 }

@@ -18,7 +18,6 @@
 #pragma once
 
 #include "supervisor/policy.h"
-#include "supervisor/policyfile.h"
 #include "tracer/path.h"
 
 #include <stdbool.h>
@@ -59,17 +58,3 @@ bool guard_name_is_protected(const struct guard *g, const char *parent_real, con
 
 /* Might the file be a protected one by another name? (It has several, and there are exceptions.) */
 bool guard_hardlink_doubt(const struct guard *g, const struct stat *st);
-
-/*
- * May `from` be renamed to `to` (exchange: and the other way; link: keep its first name too)? That
- * create, delete and move are allowed there is the caller's to see; here it is about what would be
- * carried into the open. 0, or with a reason (escaped): -EACCES, or -EXDEV where an honest program
- * should copy instead. Refused where
- *   - the source is, or is above, an exception, by inode or by path;
- *   - the destination is above an exception's path, or is one and making or removing it is not
- * allowed, or could be taken for one;
- *   - any access would be freer at the destination than at the source (allow < ask < deny <
- * forbid), for the thing or for any name that could be below it.
- */
-int guard_may_move(const struct guard *g, const struct path_at *from, const struct path_at *to,
-		   bool exchange, bool link, struct policy_error *ret_why);

@@ -4,6 +4,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/breadth.h"
+#include "supervisor/guard_move.h"
 #include "supervisor/listener.h"
 #include "supervisor/proc.h"
 #include "tracer/util.h"
@@ -198,7 +199,7 @@ static int guard_move(const struct guard *g, const struct call *c, struct ruling
 	struct policy_error why;
 	bool link = c->path[0].need == CALL_NEED_LINK_FROM;
 	bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
-	int err = guard_may_move(g, &c->path[0].at, &c->path[1].at, exchange, link, &why);
+	int err = guard_move_check(g, &c->path[0].at, &c->path[1].at, exchange, link, &why);
 	if (!err)
 		return 0;
 	out->effect = EFFECT_DENY;

@@ -1,5 +1,5 @@
 /* guard: what is protected is found by whatever name, and nothing is carried into the open. */
-#include "supervisor/guard.h"
+#include "supervisor/guard_move.h"
 #include "tests/compile_case.h"
 #include "tracer/util.h"
 
@@ -108,7 +108,7 @@ static int may_move(const struct guard *g, const char *from, const char *to, int
 		    struct policy_error *why)
 {
 	struct path_at a = at_of(from), b = at_of(to);
-	int r = guard_may_move(g, &a, &b, kind == SWAP, kind == LINK, why);
+	int r = guard_move_check(g, &a, &b, kind == SWAP, kind == LINK, why);
 
 	at_free(&a);
 	at_free(&b);
