@@ -1,26 +1,21 @@
 #include "tracer/act.h"
 
 #include "tracer/execfd.h"
+#include "tracer/family.h"
 #include "tracer/filter.h"
 #include "tracer/grant.h"
+#include "tracer/guardcalls.h"
 #include "tracer/jobs.h"
-#include "tracer/mem.h"
 #include "tracer/regs.h"
-#include "tracer/spawn.h"
 #include "tracer/stop.h"
 #include "tracer/util.h"
 #include "tracer/waits.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-
-/* linux/landlock.h, ABI 8: the whole process enters the domain. */
-#define RESTRICT_TSYNC 8
 
 /* ---- events ---- */
 
@@ -51,9 +46,7 @@ static struct call_view view_of(const struct tracee *t)
 	return (struct call_view){.tid = t->tid, .tgid = t->tgid};
 }
 
-/* A tracee that is gone by now is simply not noticed. */
-static int notice(struct tracer *tr, const struct tracee *t, const struct sysent *ent,
-		  int64_t result)
+int act_notice(struct tracer *tr, const struct tracee *t, const struct sysent *ent, int64_t result)
 {
 	call_release(&tr->noticed);
 	fill_call(&tr->noticed, t, ent, result);
@@ -84,183 +77,9 @@ void act_run(struct tracee *t)
 	act_resume(t, 0);
 }
 
-/* ---- processes ---- */
-
 static struct tracee *leader_of(const struct tracer *tr, const struct tracee *t)
 {
 	return tracee_find(&tr->table, t->tgid);
-}
-
-static int take_exec_error(struct tracer *tr, pid_t pid)
-{
-	for (size_t i = 0; i < tr->newborns_len; i++) {
-		if (tr->newborns[i].pid != pid)
-			continue;
-		int error = spawn_exec_error(tr->newborns[i].report);
-		close(tr->newborns[i].report);
-		tr->newborns[i] = tr->newborns[--tr->newborns_len];
-		return error;
-	}
-	return 0;
-}
-
-static void announce(struct tracer *tr, const struct tracee *t, pid_t parent)
-{
-	if (t->tid == t->tgid)
-		act_emit(tr, TRACER_FORKED, t)->parent = parent;
-}
-
-struct kin {
-	pid_t tgid;
-	bool own_domain;
-};
-
-static void ask_kin(struct tracee *t, void *arg)
-{
-	struct kin *kin = arg;
-	kin->own_domain |= t->tgid == kin->tgid && t->own_domain;
-}
-
-/* Domains are inherited by threads and children. Which thread made it is not known here: any. */
-static bool has_own_domain(struct tracer *tr, pid_t tgid)
-{
-	struct kin kin = {.tgid = tgid};
-	tracee_each(&tr->table, ask_kin, &kin);
-	return kin.own_domain;
-}
-
-/*
- * A tracee's first stop came before its creator's word, or the creator died before it could say it:
- * the kernel knows whose it is. A death of such a one changes nothing; reap_exists() in on_cloned()
- * sees that it is gone.
- */
-static int adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
-{
-	pid_t tgid, parent, tracer;
-
-	if (reap_kin(tid, &tgid, &parent, &tracer) < 0)
-		return 0;
-	bool own_domain = has_own_domain(tr, tgid == tid ? parent : tgid);
-	struct tracee *t = tracee_add(&tr->table, tid, tgid);
-	if (!t)
-		return -ENOMEM;
-	const struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
-	if (kin)
-		fastpath_cloned(kin, t);
-	t->own_domain = own_domain;
-	announce(tr, t, parent);
-	*ret = t;
-	return 0;
-}
-
-static bool is_thread_of(pid_t tid, pid_t tgid)
-{
-	return syscall(SYS_tgkill, tgid, tid, 0) == 0 || errno == EPERM;
-}
-
-static int on_cloned(struct tracer *tr, struct tracee *t)
-{
-	unsigned long tid = 0;
-
-	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &tid) < 0)
-		return 0;
-	if (!tracee_find(&tr->table, (pid_t)tid) && reap_exists((pid_t)tid)) {
-		pid_t tgid = is_thread_of((pid_t)tid, t->tgid) ? t->tgid : (pid_t)tid;
-		struct tracee *child = tracee_add(&tr->table, (pid_t)tid, tgid);
-		if (!child)
-			return -ENOMEM;
-		fastpath_cloned(t, child);
-		child->own_domain = t->own_domain;
-		announce(tr, child, t->tgid);
-	}
-	act_resume(t, 0);
-	return 0;
-}
-
-/* Does the caller keep a call of this thread? */
-static bool is_lent(const struct tracer *tr, const struct tracee *t)
-{
-	return t->state == TRACEE_HELD || t->state == TRACEE_WAITS || t->state == TRACEE_LOOK ||
-	       (t->state == TRACEE_CALL && t->read_early && tr->options.native);
-}
-
-static void drop(struct tracer *tr, struct tracee *t)
-{
-	if (is_lent(tr, t))
-		act_emit(tr, TRACER_GONE, t);
-	tracee_drop(&tr->table, t);
-}
-
-/*
- * exec by a thread that is not the leader: the leader vanished without a word, and the thread that
- * called exec has its tid now (ptrace(2), "execve(2) under ptrace").
- */
-static struct tracee *take_over(struct tracer *tr, struct tracee *leader, pid_t former)
-{
-	struct tracee *t = tracee_find(&tr->table, former);
-	pid_t tid = leader->tid;
-
-	if (!t || t == leader)
-		return leader;
-	t->job_stopped = leader->job_stopped;
-	t->stopped_under = leader->stopped_under;
-	t->spawned = leader->spawned;
-	drop(tr, leader);
-	tracee_rename(&tr->table, t, tid);
-	return t;
-}
-
-/* The call that gave the image its name; its text was read before the exec destroyed it. */
-static void lend_exec(struct tracer *tr, struct tracee *t, struct tracer_event *e)
-{
-	if (!t->read_early)
-		return;
-	call_release(&tr->noticed);
-	tr->noticed = t->call;
-	t->call = (struct call){0};
-	t->read_early = false;
-	e->call = &tr->noticed;
-}
-
-static int on_execed(struct tracer *tr, struct tracee *t)
-{
-	unsigned long former = 0;
-
-	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &former) < 0)
-		return 0;
-	t = take_over(tr, t, (pid_t)former);
-	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR)
-		grant_end(t);
-	if (t->state == TRACEE_HELD || t->state == TRACEE_WAITS) {
-		/* its thread is not in the table: cannot be, but be whole */
-		act_emit(tr, TRACER_GONE, t);
-		call_release(&t->call);
-	}
-	t->restore_arg = -1;
-	execfd_free(t);
-	fastpath_execed(t);
-	take_exec_error(tr, t->tgid);
-	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));
-	act_run(t); /* by CONT: the exit stop of this execve is not needed */
-	return 0;
-}
-
-static void on_ended(struct tracer *tr, struct tracee *t, int status)
-{
-	struct tracee whole = {.tid = t->tid, .tgid = t->tgid, .gen = t->gen};
-
-	drop(tr, t);
-	if (whole.tid != whole.tgid)
-		return;
-	int error = take_exec_error(tr, whole.tgid);
-	if (error < 0) {
-		struct tracer_event *e = act_emit(tr, TRACER_SPAWN_FAILED, &whole);
-		e->error = error;
-		e->stage = TRACER_STAGE_EXEC;
-	}
-	if (tr->any_stopped)
-		tr->any_stopped = jobs_process_ended(&tr->table, whole.tid);
-	act_emit(tr, TRACER_EXITED, &whole)->status = status;
 }
 
 /* ---- job control ---- */
@@ -298,24 +117,6 @@ static void note_continued(struct tracer *tr, struct tracee *t)
 
 /* ---- calls ---- */
 
-static int guard_clone(struct tracer *tr, struct tracee *t, const struct sysent *ent)
-{
-	uint64_t flags = t->at.args[0];
-
-	if (!(flags & CLONE_UNTRACED)) {
-		act_run(t);
-		return 0;
-	}
-	/* The filter reads the registers again: without the bit the call passes it. */
-	if (regs_set_arg(t->tid, t->at.arch, 0, flags & ~(uint64_t)CLONE_UNTRACED) < 0)
-		return 0;
-	t->restore_arg = 0;
-	int r = notice(tr, t, ent, 0);
-	tracee_to(t, TRACEE_CALL);
-	act_resume(t, 0);
-	return r;
-}
-
 static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kind)
 {
 	tracee_to(t, kind == TRACER_ENTERS ? TRACEE_LOOK : TRACEE_HELD);
@@ -341,11 +142,7 @@ static bool is_about_a_file(const struct call *c)
 	return c->path[0].given || ent->group == SYS_GROUP_META;
 }
 
-/*
- * A watched call begins. What an exec destroys and what a call removes or moves can't be looked at
- * afterwards.
- */
-static int on_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
+int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT;
 
@@ -362,84 +159,6 @@ static int on_enter(struct tracer *tr, struct tracee *t, const struct sysent *en
 	}
 	act_resume(t, 0);
 	return 0;
-}
-
-/* Its flags are in memory, where they can't be changed for the kernel alone: C libraries fall back.
- */
-static int guard_clone3(struct tracee *t)
-{
-	uint64_t flags = 0;
-	int r = mem_read(t->tid, t->at.args[0], &flags, sizeof(flags));
-
-	if (r == -ESRCH)
-		return 0;
-	if ((flags & CLONE_UNTRACED) && regs_skip(t->tid, -ENOSYS) < 0)
-		return 0;
-	act_run(t);
-	return 0;
-}
-
-/*
- * The part of a socketcall becomes the call itself, its arguments out of memory and into registers:
- * read once, by us, so that nobody can change them under the kernel's eyes. The filter judges it
- * anew, as if the program had made it so: one that waits at the door does it from here, in CALL.
- */
-static int guard_socketcall(struct tracer *tr, struct tracee *t)
-{
-	const struct sysent_part *part = sysent_parts, *end = sysent_parts + SYSENT_PARTS;
-	uint32_t words[6];
-
-	while (part < end && part->number != (uint32_t)t->at.args[0])
-		part++;
-	int r = part == end ? -ENOSYS /* a filter of the program's own wants us to see it */
-			    : mem_read(t->tid, (uint32_t)t->at.args[1], words,
-				       part->args * sizeof(*words));
-	if (r < 0) {
-		if (regs_skip(t->tid, r == -ENOSYS ? r : -EFAULT) == 0)
-			act_run(t);
-		return 0;
-	}
-	t->at.nr = sysents[part->id].nr[SYS_ARCH_I386];
-	for (unsigned i = 0; i < part->args; i++)
-		t->at.args[i] = words[i];
-	if (regs_set_call(t->tid, &t->at) < 0)
-		return 0;
-	if (tr->options.native)
-		return on_enter(tr, t, &sysents[part->id]);
-	tracee_to(t, TRACEE_CALL);
-	act_resume(t, 0);
-	return 0;
-}
-
-static int guard(struct tracer *tr, struct tracee *t, const struct sysent *ent)
-{
-	enum sys_id id = sysent_id(ent);
-	int64_t result = 0;
-
-	if (id == SYS_ID_clone)
-		return guard_clone(tr, t, ent);
-	if (id == SYS_ID_clone3)
-		return guard_clone3(t);
-	if (id == SYS_ID_socketcall)
-		return guard_socketcall(tr, t);
-	if (id == SYS_ID_seccomp || id == SYS_ID_prctl)
-		fastpath_close(tr->fast, t);
-	if (id == SYS_ID_landlock_restrict_self) {
-		tracee_to(t, TRACEE_CALL);
-		act_resume(t, 0);
-		return 0;
-	}
-	if (id == SYS_ID_io_uring_setup && !tr->options.native)
-		result = -ENOSYS;
-	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
-	if (id == SYS_ID_prlimit64 && !tr->options.native &&
-	    !tracee_find(&tr->table, (pid_t)t->at.args[0]))
-		result = -EPERM;
-	if (result && regs_skip(t->tid, result) < 0)
-		return 0;
-	int r = notice(tr, t, ent, result);
-	act_run(t);
-	return r;
 }
 
 static int on_seccomp(struct tracer *tr, struct tracee *t)
@@ -467,10 +186,10 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 		return 0;
 	}
 	if (ent->group == SYS_GROUP_GUARD)
-		return guard(tr, t, ent);
+		return guardcalls_enter(tr, t, ent);
 	if (!t->reported)
 		fastpath_count(tr->fast, t, ent);
-	return on_enter(tr, t, ent);
+	return act_enter(tr, t, ent);
 }
 
 /*
@@ -546,22 +265,6 @@ static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *e
 	return r == -ESRCH ? 0 : r;
 }
 
-static void set_own_domain(struct tracee *t, void *arg)
-{
-	const pid_t *tgid = arg;
-	t->own_domain |= t->tgid == *tgid;
-}
-
-/* Without a ruleset nothing is restricted but what the kernel logs. */
-static void note_own_domain(struct tracer *tr, struct tracee *t)
-{
-	if ((int)t->at.args[0] < 0)
-		return;
-	t->own_domain = true;
-	if (t->at.args[1] & RESTRICT_TSYNC)
-		tracee_each(&tr->table, set_own_domain, &t->tgid);
-}
-
 static int on_call_exit(struct tracer *tr, struct tracee *t)
 {
 	struct regs_call now;
@@ -586,10 +289,10 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 		return wall_exit(tr, t, ent, now.result);
 	int r = 0;
 	if (sysent_id(ent) == SYS_ID_landlock_restrict_self && now.result == 0)
-		note_own_domain(tr, t);
+		guardcalls_restricted(tr, t);
 	bool mounted = native && now.result >= 0;
 	if (ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || mounted))
-		r = notice(tr, t, ent, now.result);
+		r = act_notice(tr, t, ent, now.result);
 	act_run(t);
 	return r;
 }
@@ -634,9 +337,9 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		execfd_syscall(t);
 		return 0;
 	case TRACEE_ACT_CLONED:
-		return on_cloned(tr, t);
+		return family_cloned(tr, t);
 	case TRACEE_ACT_EXECED:
-		return on_execed(tr, t);
+		return family_execed(tr, t);
 	case TRACEE_ACT_LISTEN:
 		on_group_stop(tr, t, stop.value);
 		return 0;
@@ -645,7 +348,7 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		waits_end(t);
 		return act_on(tr, t, stop, status);
 	case TRACEE_ACT_ENDED:
-		on_ended(tr, t, status);
+		family_ended(tr, t, status);
 		return 0;
 	case TRACEE_ACT_BUG:
 	case TRACEE_ACT_COUNT:
@@ -662,7 +365,7 @@ int act_on_status(struct tracer *tr, const struct reap_status *s)
 
 	tr->counts.stops += WIFSTOPPED(s->status);
 	if (!t && WIFSTOPPED(s->status)) {
-		int r = adopt(tr, s->tid, &t);
+		int r = family_adopt(tr, s->tid, &t);
 		if (r < 0)
 			return r;
 	}

@@ -48,3 +48,11 @@ struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
 void act_resume(struct tracee *t, int sig);
 /* The same, out of whatever it was in. */
 void act_run(struct tracee *t);
+/* TRACER_NOTICED with this result; a tracee that is gone by now is simply not noticed. 0, -ENOMEM.
+ */
+int act_notice(struct tracer *tr, const struct tracee *t, const struct sysent *ent, int64_t result);
+/*
+ * A watched call begins. What an exec destroys and what a call removes or moves can't be looked at
+ * afterwards. 0 or -ENOMEM.
+ */
+int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent);

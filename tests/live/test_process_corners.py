@@ -15,7 +15,7 @@ Threads, fork, exec
   the first thread ends first                                  leader_gone, leader_exit
   exit events hide exits                                       not asked for (tracer/spawn.c, SEIZE_OPTIONS)
   what belongs to an address space, kept by pid                nothing is: no code of a tracee is changed
-  an exit stop after the exec event                            resumed by CONT (tracer/act.c, on_execed): vfork
+  an exit stop after the exec event                            resumed by CONT (tracer/family.c): vfork
   the handshake before the first exec                          handshake_is_disturbed
 Stops and signals
   a group stop is left as it is, and heard to end              stops_and_goes_on, test_stopped_while_held
@@ -167,7 +167,7 @@ class Names(unittest.TestCase):
         named = set()
         for line in __doc__.split("\n\n", 2)[2].splitlines():
             words = line[60:] if line.startswith("  ") else ""
-            named |= set(re.findall(r"\b[a-z]\w*_\w+", words)) - {"on_execed"}
+            named |= set(re.findall(r"\b[a-z]\w*_\w+", words))
         self.assertGreater(len(named), 40)
         there = ""
         for top, _, files in os.walk(os.path.join(os.environ["SOURCE_DIR"], "tests")):

@@ -1,0 +1,183 @@
+#include "tracer/family.h"
+
+#include "tracer/execfd.h"
+#include "tracer/grant.h"
+#include "tracer/jobs.h"
+#include "tracer/spawn.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+/* ---- begun ---- */
+
+static int take_exec_error(struct tracer *tr, pid_t pid)
+{
+	for (size_t i = 0; i < tr->newborns_len; i++) {
+		if (tr->newborns[i].pid != pid)
+			continue;
+		int error = spawn_exec_error(tr->newborns[i].report);
+		close(tr->newborns[i].report);
+		tr->newborns[i] = tr->newborns[--tr->newborns_len];
+		return error;
+	}
+	return 0;
+}
+
+static void announce(struct tracer *tr, const struct tracee *t, pid_t parent)
+{
+	if (t->tid == t->tgid)
+		act_emit(tr, TRACER_FORKED, t)->parent = parent;
+}
+
+struct kin {
+	pid_t tgid;
+	bool own_domain;
+};
+
+static void ask_kin(struct tracee *t, void *arg)
+{
+	struct kin *kin = arg;
+	kin->own_domain |= t->tgid == kin->tgid && t->own_domain;
+}
+
+/* Domains are inherited by threads and children. Which thread made it is not known here: any. */
+static bool has_own_domain(struct tracer *tr, pid_t tgid)
+{
+	struct kin kin = {.tgid = tgid};
+	tracee_each(&tr->table, ask_kin, &kin);
+	return kin.own_domain;
+}
+
+/* A death of such a one changes nothing; reap_exists() in family_cloned() sees that it is gone. */
+int family_adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
+{
+	pid_t tgid, parent, tracer;
+
+	if (reap_kin(tid, &tgid, &parent, &tracer) < 0)
+		return 0;
+	bool own_domain = has_own_domain(tr, tgid == tid ? parent : tgid);
+	struct tracee *t = tracee_add(&tr->table, tid, tgid);
+	if (!t)
+		return -ENOMEM;
+	const struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
+	if (kin)
+		fastpath_cloned(kin, t);
+	t->own_domain = own_domain;
+	announce(tr, t, parent);
+	*ret = t;
+	return 0;
+}
+
+static bool is_thread_of(pid_t tid, pid_t tgid)
+{
+	return syscall(SYS_tgkill, tgid, tid, 0) == 0 || errno == EPERM;
+}
+
+int family_cloned(struct tracer *tr, struct tracee *t)
+{
+	unsigned long tid = 0;
+
+	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &tid) < 0)
+		return 0;
+	if (!tracee_find(&tr->table, (pid_t)tid) && reap_exists((pid_t)tid)) {
+		pid_t tgid = is_thread_of((pid_t)tid, t->tgid) ? t->tgid : (pid_t)tid;
+		struct tracee *child = tracee_add(&tr->table, (pid_t)tid, tgid);
+		if (!child)
+			return -ENOMEM;
+		fastpath_cloned(t, child);
+		child->own_domain = t->own_domain;
+		announce(tr, child, t->tgid);
+	}
+	act_resume(t, 0);
+	return 0;
+}
+
+/* ---- a new image, the end ---- */
+
+/* Does the caller keep a call of this thread? */
+static bool is_lent(const struct tracer *tr, const struct tracee *t)
+{
+	return t->state == TRACEE_HELD || t->state == TRACEE_WAITS || t->state == TRACEE_LOOK ||
+	       (t->state == TRACEE_CALL && t->read_early && tr->options.native);
+}
+
+static void drop(struct tracer *tr, struct tracee *t)
+{
+	if (is_lent(tr, t))
+		act_emit(tr, TRACER_GONE, t);
+	tracee_drop(&tr->table, t);
+}
+
+/*
+ * exec by a thread that is not the leader: the leader vanished without a word, and the thread that
+ * called exec has its tid now (ptrace(2), "execve(2) under ptrace").
+ */
+static struct tracee *take_over(struct tracer *tr, struct tracee *leader, pid_t former)
+{
+	struct tracee *t = tracee_find(&tr->table, former);
+	pid_t tid = leader->tid;
+
+	if (!t || t == leader)
+		return leader;
+	t->job_stopped = leader->job_stopped;
+	t->stopped_under = leader->stopped_under;
+	t->spawned = leader->spawned;
+	drop(tr, leader);
+	tracee_rename(&tr->table, t, tid);
+	return t;
+}
+
+/* The call that gave the image its name; its text was read before the exec destroyed it. */
+static void lend_exec(struct tracer *tr, struct tracee *t, struct tracer_event *e)
+{
+	if (!t->read_early)
+		return;
+	call_release(&tr->noticed);
+	tr->noticed = t->call;
+	t->call = (struct call){0};
+	t->read_early = false;
+	e->call = &tr->noticed;
+}
+
+int family_execed(struct tracer *tr, struct tracee *t)
+{
+	unsigned long former = 0;
+
+	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &former) < 0)
+		return 0;
+	t = take_over(tr, t, (pid_t)former);
+	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR)
+		grant_end(t);
+	if (t->state == TRACEE_HELD || t->state == TRACEE_WAITS) {
+		/* its thread is not in the table: cannot be, but be whole */
+		act_emit(tr, TRACER_GONE, t);
+		call_release(&t->call);
+	}
+	t->restore_arg = -1;
+	execfd_free(t);
+	fastpath_execed(t);
+	take_exec_error(tr, t->tgid);
+	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));
+	act_run(t); /* by CONT: the exit stop of this execve is not needed */
+	return 0;
+}
+
+void family_ended(struct tracer *tr, struct tracee *t, int status)
+{
+	struct tracee whole = {.tid = t->tid, .tgid = t->tgid, .gen = t->gen};
+
+	drop(tr, t);
+	if (whole.tid != whole.tgid)
+		return;
+	int error = take_exec_error(tr, whole.tgid);
+	if (error < 0) {
+		struct tracer_event *e = act_emit(tr, TRACER_SPAWN_FAILED, &whole);
+		e->error = error;
+		e->stage = TRACER_STAGE_EXEC;
+	}
+	if (tr->any_stopped)
+		tr->any_stopped = jobs_process_ended(&tr->table, whole.tid);
+	act_emit(tr, TRACER_EXITED, &whole)->status = status;
+}

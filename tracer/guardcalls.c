@@ -1,0 +1,123 @@
+#include "tracer/guardcalls.h"
+
+#include "tracer/mem.h"
+#include "tracer/regs.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+
+/* linux/landlock.h, ABI 8: the whole process enters the domain. */
+#define RESTRICT_TSYNC 8
+
+static int guard_clone(struct tracer *tr, struct tracee *t, const struct sysent *ent)
+{
+	uint64_t flags = t->at.args[0];
+
+	if (!(flags & CLONE_UNTRACED)) {
+		act_run(t);
+		return 0;
+	}
+	/* The filter reads the registers again: without the bit the call passes it. */
+	if (regs_set_arg(t->tid, t->at.arch, 0, flags & ~(uint64_t)CLONE_UNTRACED) < 0)
+		return 0;
+	t->restore_arg = 0;
+	int r = act_notice(tr, t, ent, 0);
+	tracee_to(t, TRACEE_CALL);
+	act_resume(t, 0);
+	return r;
+}
+
+/* Its flags are in memory, where they can't be changed for the kernel alone: C libraries fall back.
+ */
+static int guard_clone3(struct tracee *t)
+{
+	uint64_t flags = 0;
+	int r = mem_read(t->tid, t->at.args[0], &flags, sizeof(flags));
+
+	if (r == -ESRCH)
+		return 0;
+	if ((flags & CLONE_UNTRACED) && regs_skip(t->tid, -ENOSYS) < 0)
+		return 0;
+	act_run(t);
+	return 0;
+}
+
+/*
+ * The part of a socketcall becomes the call itself, its arguments out of memory and into registers:
+ * read once, by us, so that nobody can change them under the kernel's eyes. The filter judges it
+ * anew, as if the program had made it so: one that waits at the door does it from here, in CALL.
+ */
+static int guard_socketcall(struct tracer *tr, struct tracee *t)
+{
+	const struct sysent_part *part = sysent_parts, *end = sysent_parts + SYSENT_PARTS;
+	uint32_t words[6];
+
+	while (part < end && part->number != (uint32_t)t->at.args[0])
+		part++;
+	int r = part == end ? -ENOSYS /* a filter of the program's own wants us to see it */
+			    : mem_read(t->tid, (uint32_t)t->at.args[1], words,
+				       part->args * sizeof(*words));
+	if (r < 0) {
+		if (regs_skip(t->tid, r == -ENOSYS ? r : -EFAULT) == 0)
+			act_run(t);
+		return 0;
+	}
+	t->at.nr = sysents[part->id].nr[SYS_ARCH_I386];
+	for (unsigned i = 0; i < part->args; i++)
+		t->at.args[i] = words[i];
+	if (regs_set_call(t->tid, &t->at) < 0)
+		return 0;
+	if (tr->options.native)
+		return act_enter(tr, t, &sysents[part->id]);
+	tracee_to(t, TRACEE_CALL);
+	act_resume(t, 0);
+	return 0;
+}
+
+int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
+{
+	enum sys_id id = sysent_id(ent);
+	int64_t result = 0;
+
+	if (id == SYS_ID_clone)
+		return guard_clone(tr, t, ent);
+	if (id == SYS_ID_clone3)
+		return guard_clone3(t);
+	if (id == SYS_ID_socketcall)
+		return guard_socketcall(tr, t);
+	if (id == SYS_ID_seccomp || id == SYS_ID_prctl)
+		fastpath_close(tr->fast, t);
+	if (id == SYS_ID_landlock_restrict_self) {
+		tracee_to(t, TRACEE_CALL);
+		act_resume(t, 0);
+		return 0;
+	}
+	if (id == SYS_ID_io_uring_setup && !tr->options.native)
+		result = -ENOSYS;
+	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
+	if (id == SYS_ID_prlimit64 && !tr->options.native &&
+	    !tracee_find(&tr->table, (pid_t)t->at.args[0]))
+		result = -EPERM;
+	if (result && regs_skip(t->tid, result) < 0)
+		return 0;
+	int r = act_notice(tr, t, ent, result);
+	act_run(t);
+	return r;
+}
+
+static void set_own_domain(struct tracee *t, void *arg)
+{
+	const pid_t *tgid = arg;
+	t->own_domain |= t->tgid == *tgid;
+}
+
+/* Without a ruleset nothing is restricted but what the kernel logs. */
+void guardcalls_restricted(struct tracer *tr, struct tracee *t)
+{
+	if ((int)t->at.args[0] < 0)
+		return;
+	t->own_domain = true;
+	if (t->at.args[1] & RESTRICT_TSYNC)
+		tracee_each(&tr->table, set_own_domain, &t->tgid);
+}

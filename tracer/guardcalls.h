@@ -1,0 +1,12 @@
+/*
+ * guardcalls: calls that would lead out of our sight, or that only the report wants to know of
+ * (group GUARD of syscalls.def): answered, changed or let go, and told. Inside the room.
+ */
+#pragma once
+
+#include "tracer/act.h"
+
+/* The tracee is in the seccomp stop of such a call, t->at; it goes on. 0 or -ENOMEM. */
+int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent);
+/* landlock_restrict_self succeeded, t->at: from now on the thread has a domain of its own. */
+void guardcalls_restricted(struct tracer *tr, struct tracee *t);
