@@ -204,12 +204,13 @@ static void drop_covered(struct rules *r)
 	compact(r);
 }
 
+/* Who only sets a file's mode or times was not to write it. */
 static uint32_t letters_of(uint32_t needed)
 {
 	uint32_t access = needed;
 	if (needed & ACCESS_R)
 		access |= ACCESS_R;
-	if (needed & ACCESS_W)
+	if (needed & ACCESS_W & ~ACCESS_META)
 		access |= ACCESS_W;
 	return access;
 }

@@ -195,6 +195,8 @@ class Kinds(RunCase):
             self.assertIn("ermission denied", done.err)
             self.assertEqual(1, len(done.denials(there, verdict="sandbox", access=["meta"])), done)
             self.assertEqual(before, os.stat(there), command)
+            if command[0] == "chmod":
+                self.assertIn(f"to allow: warder policy allow meta {there}", done.err)
             self.assertEqual([], os.listxattr(there))
 
     def test_case_H3(self):
