@@ -58,6 +58,7 @@ struct job {
 	bool scripts_alone;
 	struct broker_connect connect;
 	bool no_ioctl;
+	struct pool *pool;
 	int socket; /* bind: our copy of the tracee's socket */
 	int cwd;    /* bind: the directory that the address is relative to */
 	struct sockaddr_un address;
@@ -208,7 +209,11 @@ static int act_mkdir(const struct job *j, struct act_result *r)
 	int err = check_name(&j->at[0], r);
 	if (err)
 		return err;
-	return mkdirat(j->at[0].parent, j->at[0].name, j->mode) ? -errno : 0;
+	const struct thing *t = &j->at[0];
+	if (j->pool && !t->exists &&
+	    !pool_mkdir(j->pool, t->parent, t->name, j->mode, j->as.umask & 0777))
+		return 0;
+	return mkdirat(t->parent, t->name, j->mode) ? -errno : 0;
 }
 
 static int act_mknod(const struct job *j, struct act_result *r)
@@ -464,6 +469,7 @@ static int job_new(const struct broker_request *rq, struct job **ret)
 	j->as = *rq->as;
 	j->scripts_alone = rq->scripts_alone;
 	j->no_ioctl = rq->no_ioctl;
+	j->pool = rq->pool;
 	int err = 0;
 	for (int i = 0; i < CALL_PATHS && !err; i++)
 		if (c->path[i].need != CALL_NEED_NONE)

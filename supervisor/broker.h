@@ -12,6 +12,7 @@
 
 #include "supervisor/broker_connect.h"
 #include "supervisor/identity.h"
+#include "supervisor/pool.h"
 #include "tracer/call.h"
 
 #include <stdbool.h>
@@ -52,6 +53,8 @@ struct broker_request {
 	struct broker_connect *connect;
 	/* open of a device: the descriptor is not to have the device's ioctls with it. */
 	bool no_ioctl;
+	/* mkdir: one of these may take the new directory's place; outlives the broker. Or NULL. */
+	struct pool *pool;
 };
 
 int broker_new(struct broker **ret);

@@ -7,6 +7,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STRUCTURE (ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
@@ -320,6 +321,35 @@ static int walk(struct compile *c, struct compile_stats *stats)
 	return r;
 }
 
+/* ---- directories to come ---- */
+
+/* The path of a child of dir that no rule spells out. False: too long. */
+static bool stranger_in(const char *dir, char ret[PATH_MAX])
+{
+	int n = snprintf(ret, PATH_MAX, "%s/\001", dir[1] ? dir : "");
+
+	return n > 0 && n < PATH_MAX;
+}
+
+static int rule_spares(struct compile *c, struct compile_spares *s)
+{
+	char child[PATH_MAX];
+
+	s->ruled = false;
+	if (!s->len || !stranger_in(s->like, child))
+		return 0;
+	reach_of(c->p, child, &s->class);
+	uint64_t rights = s->class.varies ? 0 : structure_rights(c, &s->class);
+	if (!(rights & LLR_MAKE_DIR))
+		return 0;
+	s->ruled = true;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < s->len; i++)
+		r = allow(c, s->fd[i], rights, child);
+	s->ruled = r == 0 && !c->short_of_descriptors;
+	return r;
+}
+
 static uint32_t unseen_accesses(const struct llruleset *rs)
 {
 	uint32_t mask = 0;
@@ -330,7 +360,7 @@ static uint32_t unseen_accesses(const struct llruleset *rs)
 	return mask;
 }
 
-static int compile(struct compile *c, struct compile_stats *stats)
+static int compile(struct compile *c, struct compile_spares *spares, struct compile_stats *stats)
 {
 	int r = find_starts(c);
 
@@ -341,21 +371,21 @@ static int compile(struct compile *c, struct compile_stats *stats)
 	c->unseen = unseen_accesses(c->rs);
 	choose_classes(c);
 	r = walk(c, stats);
+	if (r == 0 && spares)
+		r = rule_spares(c, spares);
 	stats->rules = llruleset_count(c->rs);
 	stats->truncated |= alias_cut(c->aliases) || c->short_of_descriptors;
 	return r;
 }
 
-int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t scopes,
-		   struct llruleset **ret, struct compile_stats *ret_stats)
+/* rs: new; freed where this fails. */
+static int compile_into(const struct policy *p, struct llruleset *rs, struct compile_spares *spares,
+			struct llruleset **ret, struct compile_stats *ret_stats)
 {
 	struct compile_stats stats = {0};
-	struct compile c = {.p = p};
-	int r = llruleset_new(abi, scopes, &c.rs);
+	struct compile c = {.p = p, .rs = rs};
+	int r = compile(&c, spares, &stats);
 
-	if (r < 0)
-		return r;
-	r = compile(&c, &stats);
 	for (size_t i = 0; i < c.starts; i++)
 		free(c.start[i].path);
 	free(c.start);
@@ -368,4 +398,23 @@ int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t sco
 	if (ret_stats)
 		*ret_stats = stats;
 	return 0;
+}
+
+int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t scopes,
+		   struct llruleset **ret, struct compile_stats *ret_stats)
+{
+	struct llruleset *rs;
+	int r = llruleset_new(abi, scopes, &rs);
+
+	return r < 0 ? r : compile_into(p, rs, NULL, ret, ret_stats);
+}
+
+int compile_with_spares(const struct policy *p, const struct llabi *abi,
+			struct compile_spares *spares, struct llruleset **ret,
+			struct compile_stats *ret_stats)
+{
+	struct llruleset *rs;
+	int r = llruleset_new(abi, abi->scoped, &rs);
+
+	return r < 0 ? r : compile_into(p, rs, spares, ret, ret_stats);
 }

@@ -24,6 +24,7 @@
 
 #include "landlock/llruleset.h"
 #include "supervisor/policy.h"
+#include "supervisor/reach.h"
 
 #include <stdint.h>
 
@@ -37,8 +38,24 @@ struct compile_stats {
 };
 
 /*
+ * Directories that lie elsewhere and are to take a new directory's place (supervisor/pool.h): each
+ * gets the rule that a directory in `like` would have. Loans.
+ */
+struct compile_spares {
+	const char *like;
+	const int *fd; /* O_PATH */
+	size_t len;
+	bool ruled;	    /* set: they have it; false: a name in `like` is not as every other */
+	struct reach class; /* set where ruled: how all stands below them */
+};
+
+/*
  * Build the ruleset. Paths that don't exist or can't be opened give no rule. 0 and *ret (owned), or
  * -errno: nothing may be run then. Does I/O; blocks as directories do.
  */
 int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t scopes,
 		   struct llruleset **ret, struct compile_stats *ret_stats);
+/* With every scope of the ABI, and rules for these. */
+int compile_with_spares(const struct policy *p, const struct llabi *abi,
+			struct compile_spares *spares, struct llruleset **ret,
+			struct compile_stats *ret_stats);

@@ -397,8 +397,13 @@ static int build_wall(struct run *r)
 	llruleset_free(r->ruleset);
 	r->ruleset = NULL;
 	/* Each scope the kernel has: signals and abstract sockets stay inside the tree. */
-	int err = compile_policy(r->session->policy, &r->abi, (uint32_t)r->abi.scoped, &r->ruleset,
-				 &stats);
+	struct compile_spares spares = {.like = r->session->project.dir};
+	struct pool *pool = r->mode == ENGINE_PERMISSIVE ? NULL : session_pool(r->session);
+	if (pool)
+		spares.len = pool_fill(pool, &spares.fd);
+	int err = compile_with_spares(r->session->policy, &r->abi, &spares, &r->ruleset, &stats);
+	if (pool)
+		pool_ruled(pool, !err && spares.ruled ? &spares.class : NULL);
 	if (err)
 		return refuse_to_run(r, err, "the policy could not be compiled: %s",
 				     strerror(-err));

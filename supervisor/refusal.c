@@ -223,7 +223,8 @@ static void act(struct run *r, struct waiter *w)
 					 .as_given = is_open_around(r, &w->call->path[0].at),
 					 .scripts_alone = needs_another(w),
 					 .connect = w->at_door ? &w->connect : NULL,
-					 .no_ioctl = is_without_ioctl(r, w)};
+					 .no_ioctl = is_without_ioctl(r, w),
+					 .pool = ruling_pool(r, w)};
 	int err = broker_submit(r->broker, &request, &w->act);
 	if (!err) {
 		tell_holding(r);

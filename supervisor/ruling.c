@@ -7,6 +7,7 @@
 #include "supervisor/guard_move.h"
 #include "supervisor/listener.h"
 #include "supervisor/proc.h"
+#include "supervisor/reach.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -193,19 +194,47 @@ static bool moves(const struct call *c)
 	return c->path[0].need == CALL_NEED_MOVE_FROM || c->path[0].need == CALL_NEED_LINK_FROM;
 }
 
+/* What the rules on a directory, and on what lies in it, give wherever it is moved to. */
+static uint64_t carried(const struct run *r, const struct path_at *dir)
+{
+	uint64_t rights = llruleset_lookup(r->ruleset, dir->st.st_dev, dir->st.st_ino);
+	const struct llrule *rule;
+	for (size_t i = 0; (rule = llruleset_rule(r->ruleset, i)); i++)
+		if (rule->label && reach_covers(dir->real, rule->label))
+			rights |= rule->rights;
+	if (r->session->pool && pool_is_in(r->session->pool, &dir->st))
+		rights |= pool_rights(r->session->pool);
+	return rights;
+}
+
+/* Rules move with their inodes: a directory that has one may not come to where less is allowed. */
+static bool carries_more(const struct run *r, const struct path_at *from, const struct path_at *to)
+{
+	struct reach there;
+	if (!from->exists || !S_ISDIR(from->st.st_mode) || !from->real || !to->real)
+		return false;
+	reach_of(r->session->policy, to->real, &there);
+	return carried(r, from) & ~access_rights(there.allow);
+}
+
 /* A move or link: what it would carry, and where to. */
-static int guard_move(const struct guard *g, const struct call *c, struct ruling *out)
+static int guard_move(const struct run *r, const struct guard *g, const struct call *c,
+		      struct ruling *out)
 {
 	struct policy_error why;
+	const struct path_at *from = &c->path[0].at, *to = &c->path[1].at;
 	bool link = c->path[0].need == CALL_NEED_LINK_FROM;
 	bool exchange = !link && (c->at_flags & RENAME_EXCHANGE);
-	int err = guard_move_check(g, &c->path[0].at, &c->path[1].at, exchange, link, &why);
-	if (!err)
+	int err = guard_move_check(g, from, to, exchange, link, &why);
+	bool keeps = !err && (carries_more(r, from, to) || (exchange && carries_more(r, to, from)));
+	if (!err && !keeps)
 		return 0;
 	out->effect = EFFECT_DENY;
 	out->rule = NULL;
-	out->note = "it would carry a protected path into the open";
-	return err;
+	out->error = keeps ? -EXDEV : out->error;
+	out->note = keeps ? "it would keep there what only its old place allows"
+			  : "it would carry a protected path into the open";
+	return keeps ? -EXDEV : err;
 }
 
 /* What is asked about the source where it is and allowed where it would go. */
@@ -241,7 +270,7 @@ static void ask_whole_move(struct run *r, const struct waiter *w, struct ruling 
 	whole.asked[0] |= gained | (gained ? w->verdict.need[0].access & ACCESS_MOVE : 0);
 	int err = own_guard(r, w, whole.asked, &g);
 	if (!err)
-		err = guard_move(g, w->call, &refused);
+		err = guard_move(r, g, w->call, &refused);
 	guard_free(g);
 	if (!err) {
 		*out = whole;
@@ -386,7 +415,7 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 	bool plain = !own && w->at_door &&
 		     lies_in_open_dir(r, g, w->verdict.need[0].at, w->verdict.need[0].access);
 	if (moves(c))
-		guard_move(g, c, out);
+		guard_move(r, g, c, out);
 	else if (!plain)
 		guard_thing(r, g, w, out);
 	if (out->effect == EFFECT_ALLOW && leads_a_rule_away(r, c)) {
@@ -494,4 +523,23 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 	    !(out.asked[0] & ~answered_bits(r, w->pid, w->verdict.need[0].at->real)))
 		out.effect = EFFECT_ALLOW;
 	return out;
+}
+
+struct pool *ruling_pool(struct run *r, const struct waiter *w)
+{
+	struct pool *pool = r->session->pool;
+	const struct path_at *at = &w->call->path[0].at;
+	const struct guard *g;
+	if (!pool || w->call->path[0].need != CALL_NEED_MKDIR || at->exists || at->parent < 0 ||
+	    !at->real || !pool_suits(pool, r->session->policy, at->real, &w->as))
+		return NULL;
+	char *dir AUTOFREE = strdup(at->real);
+	if (!dir || cached_guard(r, &g))
+		return NULL;
+	char *slash = strrchr(dir, '/');
+	slash[slash == dir] = '\0';
+	/* By inode and by name it is no other than it seems. */
+	bool plain =
+		!guard_find(g, at, ACCESS_ALL, NULL) && !guard_name_is_protected(g, dir, at->name);
+	return plain ? pool : NULL;
 }

@@ -204,6 +204,8 @@ struct ruling {
 struct ruling ruling_of(struct run *r, const struct waiter *w);
 /* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
 bool ruling_is_unnamed(const struct call *c, unsigned i);
+/* A mkdir that is allowed: the pool, where one of its directories may take the new one's place. */
+struct pool *ruling_pool(struct run *r, const struct waiter *w);
 /* "Once": remembered for one process, until it execs or ends. 0 or -ENOMEM. */
 int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
 uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path);

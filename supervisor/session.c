@@ -4,6 +4,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/mounts.h"
 #include "supervisor/presets.h"
+#include "supervisor/reach.h"
 #include "supervisor/terminals.h"
 #include "tracer/util.h"
 
@@ -341,6 +342,7 @@ void session_free(struct session *s)
 		environ_tmpdir_remove(s->tmpdir);
 	free(s->tmpdir);
 	free(s->tmp_shared);
+	pool_free(s->pool);
 	free(s->cwd);
 	free_list(s->notes);
 	for (size_t i = 0; i < s->sources_len; i++)
@@ -386,6 +388,51 @@ int session_add_rule(struct session *s, const struct rule *rule)
 	if (!err)
 		s->policy_version++;
 	return err;
+}
+
+/* Making names in the project is the broker's where the project is not all the same. */
+static bool pool_helps(const struct session *s)
+{
+	const char *dir = s->project.dir;
+	struct reach below;
+
+	reach_of(s->policy, dir, &below);
+	return (below.varies & (ACCESS_CREATE | ACCESS_MOVE | ACCESS_WRITE | ACCESS_READ)) &&
+	       reach_of_stranger(s->policy, dir, ACCESS_CREATE) == EFFECT_ALLOW;
+}
+
+static int forbid_pool(struct session *s)
+{
+	const char *dir = pool_directory(s->pool);
+	struct rule rule = {.effect = EFFECT_FORBID,
+			    .kind = RULE_TREE,
+			    .source = RULE_BUILTIN,
+			    .access = ACCESS_ALL,
+			    .path = (char *)dir,
+			    .origin = (char *)"warder's own files"};
+	struct reach below;
+
+	reach_of(s->policy, dir, &below);
+	return below.forbid == ACCESS_ALL ? 0 : session_add_rule(s, &rule);
+}
+
+struct pool *session_pool(struct session *s)
+{
+	char *above AUTOFREE = NULL;
+
+	if (s->pool_tried)
+		return s->pool;
+	s->pool_tried = true;
+	if (s->project.too_wide || !pool_helps(s) || !(above = strdup(s->project.dir)))
+		return NULL;
+	*(strrchr(above, '/') + (strrchr(above, '/') == above)) = '\0';
+	if (pool_new(s->store.state_dir, above, s->project.dir, s->policy, &s->pool))
+		return NULL;
+	if (forbid_pool(s)) {
+		pool_free(s->pool);
+		s->pool = NULL;
+	}
+	return s->pool;
 }
 
 int session_grant(struct session *s, const struct rule *rule)

@@ -6,6 +6,7 @@
 
 #include "supervisor/audit.h"
 #include "supervisor/engine.h"
+#include "supervisor/pool.h"
 
 struct session {
 	struct loop *loop;
@@ -13,11 +14,13 @@ struct session {
 	unsigned policy_version; /* counts changes: a compiled guard is good for one version */
 	struct store store;
 	struct project project;
-	char *home;	  /* loan of store's */
-	char *tmpdir;	  /* owned; NULL: shared */
-	char *tmp_shared; /* owned; --tmp shared: the user's own temporary directory */
-	char *cwd;	  /* owned */
-	char run[33];	  /* hex id of the session's runs */
+	char *home;	   /* loan of store's */
+	char *tmpdir;	   /* owned; NULL: shared */
+	char *tmp_shared;  /* owned; --tmp shared: the user's own temporary directory */
+	char *cwd;	   /* owned */
+	struct pool *pool; /* NULL: nothing to gain, or no place for one */
+	bool pool_tried;
+	char run[33]; /* hex id of the session's runs */
 	struct audit audit;
 	bool audit_failed; /* said once */
 	bool saving;	   /* "always" and "never" are offered */
@@ -33,3 +36,5 @@ struct session {
 struct policy_vars session_vars(const struct session *s, char *const *env);
 /* Add a rule and count the change. */
 int session_add_rule(struct session *s, const struct rule *rule);
+/* The pool (a loan), made at the first call; NULL: nothing to gain from one, or no place for it. */
+struct pool *session_pool(struct session *s);
