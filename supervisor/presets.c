@@ -4,9 +4,11 @@
 #include "supervisor/gitconfig.h"
 #include "tracer/util.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const struct preset_text *preset_find(const char *name)
 {
@@ -44,6 +46,7 @@ int preset_add(struct policy *p, const char *name, const struct policy_vars *var
 /* ---- the project's git directories ---- */
 
 #define ORIGIN_PROJECT "preset project"
+#define WORKTREES_MAX  256
 
 static int add_rule(struct policy *p, enum effect effect, uint32_t access, const char *path,
 		    bool sensitive)
@@ -152,13 +155,44 @@ static char *work_tree(const char *dir)
 	return buf_take(&out);
 }
 
+/*
+ * Of every worktree that exists: where its git looks for the repository, and its own config. Who
+ * works there runs git outside of this wall.
+ */
+static int protect_worktrees(struct policy *p, const char *dir)
+{
+	struct buf path = {0};
+	buf_addf(&path, "%s/worktrees", dir);
+	DIR *d = buf_error(&path) ? NULL : opendir(buf_str(&path));
+	int r = buf_error(&path);
+	struct dirent *e;
+	for (size_t n = 0; r == 0 && d && n < WORKTREES_MAX && (e = readdir(d)); n++) {
+		if (e->d_name[0] == '.')
+			continue;
+		buf_reset(&path);
+		buf_addf(&path, "%s/worktrees/%s", dir, e->d_name);
+		r = buf_error(&path);
+		if (r == 0)
+			r = protect_in(p, buf_str(&path), "commondir");
+		if (r == 0)
+			r = protect_in(p, buf_str(&path), "config.worktree");
+	}
+	if (d)
+		closedir(d);
+	buf_free(&path);
+	return r;
+}
+
+/* A file "commondir" leads git to another directory's config and hooks, worktree or not. */
 static int protect_git(struct policy *p, const char *dir, const char *tree, const char *home)
 {
-	static const char *const names[] = {"hooks", "config", "config.worktree"};
+	static const char *const names[] = {"hooks", "config", "config.worktree", "commondir"};
 	struct git g = {.policy = p, .dir = dir, .tree = tree, .home = home};
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(names); i++)
 		r = protect_in(p, dir, names[i]);
+	if (r == 0)
+		r = protect_worktrees(p, dir);
 	if (r == 0)
 		r = protect_config(&g, "config");
 	return r == 0 ? protect_config(&g, "config.worktree") : r;
@@ -167,6 +201,9 @@ static int protect_git(struct policy *p, const char *dir, const char *tree, cons
 static int protect_each(struct policy *p, const struct project *project, const char *dir,
 			const char *home)
 {
+	struct stat st;
+	if (lstat(dir, &st) == 0 && S_ISREG(st.st_mode))
+		return protect(p, dir); /* a .git file: it says where the git directory is */
 	char *tree AUTOFREE = work_tree(dir);
 	if (!tree)
 		return -ENOMEM;
@@ -187,7 +224,15 @@ static int open_outside(struct policy *p, const struct project *project, const c
 {
 	if (!git || is_inside(git, project->dir))
 		return 0;
-	return add_rule(p, EFFECT_ALLOW, ACCESS_R | ACCESS_W, git, false);
+	struct buf hooks = {0};
+	buf_addf(&hooks, "%s/hooks", git);
+	int r = buf_error(&hooks);
+	if (r == 0)
+		r = add_rule(p, EFFECT_ALLOW, ACCESS_R | ACCESS_W, git, false);
+	if (r == 0)
+		r = add_rule(p, EFFECT_ALLOW, ACCESS_R | ACCESS_X, buf_str(&hooks), false);
+	buf_free(&hooks);
+	return r;
 }
 
 static int add_git_dirs(struct policy *p, const struct project *project, const char *home,

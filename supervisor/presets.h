@@ -20,8 +20,9 @@ int preset_add(struct policy *p, const char *name, const struct policy_vars *var
 	       struct policy_error *ret_error);
 /*
  * The project preset: `allow rwx .`, the git directory of a worktree or submodule that lies outside
- * of it, and for each git directory that exists now: hooks, config and what the config names as
- * hooks or includes, `ask w` and sensitive. Opens nothing where the project is too wide. *ret_note:
+ * of it (its hooks may run), and for each git directory that exists now: hooks, config, what the
+ * config names as hooks or includes, and what leads git to another directory's (.git files,
+ * commondir), `ask w` and sensitive. Opens nothing where the project is too wide. *ret_note:
  * an owned sentence for the user, or NULL. 0 or -errno with *ret_error.
  */
 int preset_add_project(struct policy *p, const struct project *project,

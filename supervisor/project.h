@@ -29,8 +29,8 @@ int project_find(const char *cwd, const char *forced, const char *const *homes,
 		 struct project *ret);
 void project_release(struct project *p);
 /*
- * Every git directory at or below dir at this moment (bounded; *ret_truncated says when the bound
- * was hit): owned NULL-terminated list in *ret, freed with project_free_list().
+ * Every git directory, and every .git file, at or below dir at this moment (bounded; *ret_truncated
+ * says when the bound was hit): owned NULL-terminated list in *ret, freed with project_free_list().
  */
 int project_git_dirs(const struct project *p, char ***ret, bool *ret_truncated);
 void project_free_list(char **list);

@@ -123,6 +123,15 @@ static int add_children(struct search *s, DIR *d, const char *path)
 	return r;
 }
 
+/* A submodule's or a worktree's .git file leads git to its directory. */
+static int add_git_file(struct search *s, int dir, const char *path)
+{
+	if (!has_type(dir, ".git", S_IFREG))
+		return 0;
+	char *file AUTOFREE = join(path, ".git");
+	return file ? add_found(s, file) : -ENOMEM;
+}
+
 static int look_into(struct search *s, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -138,7 +147,9 @@ static int look_into(struct search *s, const char *path)
 		if (r == 0 && has_type(fd, "modules", S_IFDIR))
 			r = add_queue(s, join(path, "modules"));
 	} else {
-		r = add_children(s, d, path);
+		r = add_git_file(s, fd, path);
+		if (r == 0)
+			r = add_children(s, d, path);
 	}
 	closedir(d);
 	return r;

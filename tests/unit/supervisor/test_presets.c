@@ -255,6 +255,8 @@ Test(presets, repositories_are_protected, .init = setup, .fini = teardown)
 	cr_assert_eq(mkdir("sub", 0700), 0);
 	git_dir("sub/.git");
 	git_dir("bare.git");
+	cr_assert_eq(mkdir("m", 0700), 0);
+	file("m/.git", "gitdir: ../.git/modules/m\n");
 	cr_assert_eq(mkdir(".git/modules", 0700), 0);
 	git_dir(".git/modules/m");
 	file(".git/modules/m/config", "[core]\n\tworktree = ../../../m\n\thooksPath = h\n");
@@ -277,6 +279,8 @@ Test(presets, repositories_are_protected, .init = setup, .fini = teardown)
 	decides(p, "bare.git/hooks/x", ACCESS_WRITE, EFFECT_ASK, true);
 	decides(p, ".git/modules/m/config", ACCESS_WRITE, EFFECT_ASK, true);
 	decides(p, "m/h/x", ACCESS_WRITE, EFFECT_ASK, true);
+	decides(p, "m/.git", ACCESS_WRITE, EFFECT_ASK, true);
+	decides(p, ".git/commondir", ACCESS_CREATE, EFFECT_ASK, true);
 	policy_free(p);
 }
 
@@ -293,12 +297,21 @@ Test(presets, a_worktree_may_commit, .init = setup, .fini = teardown)
 	file("w/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
 	file("main/.git/worktrees/w/gitdir", "%s/w/.git\n", dir);
 	file("main/.git/worktrees/w/commondir", "../..\n");
+	cr_assert_eq(mkdir("main/.git/worktrees/v", 0700), 0);
 	snprintf(tree, sizeof(tree), "%s/w", dir);
 	struct policy *p = project_at(tree, "/home/u", &note);
 	decides(p, "w/a", ACCESS_WRITE, EFFECT_ALLOW, false);
 	decides(p, "main/.git/objects/x", ACCESS_CREATE, EFFECT_ALLOW, false);
 	decides(p, "main/.git/worktrees/w/index", ACCESS_CREATE, EFFECT_ALLOW, false);
 	decides(p, "main/.git/hooks/x", ACCESS_CREATE, EFFECT_ASK, true);
+	decides(p, "main/.git/hooks/x", ACCESS_EXEC, EFFECT_ALLOW, false);
+	decides(p, "main/.git/x", ACCESS_EXEC, EFFECT_ASK, false);
+	decides(p, "main/.git/commondir", ACCESS_CREATE, EFFECT_ASK, true);
+	decides(p, "main/.git/worktrees/w/commondir", ACCESS_WRITE, EFFECT_ASK, true);
+	decides(p, "main/.git/worktrees/v/commondir", ACCESS_WRITE, EFFECT_ASK, true);
+	decides(p, "main/.git/worktrees/v/config.worktree", ACCESS_CREATE, EFFECT_ASK, true);
+	decides(p, "main/.git/worktrees/v/index", ACCESS_CREATE, EFFECT_ALLOW, false);
+	decides(p, "w/.git", ACCESS_WRITE, EFFECT_ASK, true);
 	decides(p, "main/.git/config", ACCESS_WRITE, EFFECT_ASK, true);
 	decides(p, "main/a", ACCESS_READ, EFFECT_ASK, false);
 	decides(p, "w/h/x", ACCESS_WRITE, EFFECT_ASK, true);

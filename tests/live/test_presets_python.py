@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""`--preset python`: a first run of python, venv and pip in an empty home."""
+
+import os
+import subprocess
+
+from preset_help import FirstRun
+from run_help import both_users, main, needs
+
+PACKAGE = {
+    "pkg/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+                          '[project]\nname = "warder-sample"\nversion = "1.0"\n[project.scripts]\nsample = "sample:main"\n'
+                          '[tool.setuptools]\npy-modules = ["sample"]\n',
+    "pkg/sample.py": "def main():\n    print('sampled')\n",
+    "tests/__init__.py": "",
+    "tests/test_x.py": "import unittest\nclass X(unittest.TestCase):\n    def test_x(self):\n        self.assertTrue(True)\n",
+}
+
+
+def has_module(name):
+    return subprocess.run(["/usr/bin/python3", "-c", f"import {name}"], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+@needs("/usr/bin/python3")
+@both_users
+class Python(FirstRun):
+    preset = "python"
+
+    def setUp(self):
+        super().setUp()
+        self.env["PYTHONDONTWRITEBYTECODE"] = ""  # caches are written, as for everybody
+
+    def test_unittest_and_caches(self):
+        self.make(PACKAGE)
+        self.first_run("python3 -m unittest -q; ls tests/__pycache__ | grep pyc")
+
+    def test_cache_prefix(self):
+        self.make(PACKAGE)
+        self.first_run("PYTHONPYCACHEPREFIX=$PWD/cache python3 -m unittest -q; find cache -name '*.pyc' | grep test_x;"
+                       "test ! -e tests/__pycache__; python3 -m compileall -q tests; ls tests/__pycache__")
+
+    def test_the_library(self):
+        self.first_run("python3 -c 'import asyncio, concurrent.futures as f, json, multiprocessing, sqlite3, ssl, tempfile, zipfile;"
+                       "tempfile.NamedTemporaryFile(); asyncio.run(asyncio.sleep(0)); multiprocessing.Lock();"
+                       "print(list(f.ThreadPoolExecutor(2).map(abs, [1, -2])))'; python3 -c 'import site; print(site.getusersitepackages())'")
+
+    def test_venv(self):
+        if not has_module("ensurepip"):
+            self.skipTest("no ensurepip")
+        self.make(PACKAGE)
+        self.first_run("python3 -m venv env; . env/bin/activate; python -c 'import sys; assert sys.prefix != sys.base_prefix';"
+                       "pip --version; pip list --disable-pip-version-check", timeout=100)
+
+    def test_pip_installs_from_a_directory(self):
+        if not has_module("setuptools") or not has_module("pip"):
+            self.skipTest("no pip")
+        self.make(PACKAGE)
+        done = self.first_run("python3 -m venv --system-site-packages --without-pip env; . env/bin/activate;"
+                              "python -m pip install -q --no-index --no-build-isolation --disable-pip-version-check ./pkg; sample;"
+                              "python -m pip wheel -q --no-index --no-build-isolation --no-deps -w wheels ./pkg; ls wheels;"
+                              "python -m pip uninstall -qy warder-sample", timeout=100)
+        self.assertIn("sampled", done.out)
+
+    def test_passwords_for_pip_stay_closed(self):
+        self.write("home/.pypirc", "[pypi]\npassword = secret-token\n")
+        self.write("home/.config/pip/pip.conf", "[global]\nindex-url = https://u:secret-token@example.org/\n")
+        done = self.run_report("--preset", "python", "--", "bash", "-c",
+                               "cat ~/.pypirc; python3 -m pip --version; python3 -c 'import netrc'")
+        self.assertNotIn("secret-token", done.out)
+
+    def test_pyenv(self):
+        """A python of the home directory, behind pyenv's shims: run, not written to."""
+        root = os.path.join(self.home, ".pyenv")
+        self.write("home/.pyenv/shims/python3", '#!/usr/bin/env bash\nexec "$(dirname "$0")/../libexec/pyenv" exec python3 "$@"\n', 0o755)
+        self.write("home/.pyenv/libexec/pyenv", '#!/usr/bin/env bash\nread -r v < "$PYENV_ROOT/version"\nshift\np=$1; shift\n'
+                                                'exec "$PYENV_ROOT/versions/$v/bin/$p" "$@"\n', 0o755)
+        self.write("home/.pyenv/version", "3.x\n")
+        self.assertStatus(self.native("/usr/bin/python3", "-m", "venv", "--copies", "--without-pip", f"{root}/versions/3.x",
+                                      env=self.env))
+        self.make(PACKAGE)
+        env = {"PATH": f"{root}/shims:{self.env['PATH']}", "PYENV_ROOT": root}
+        done = self.first_run("python3 -m unittest -q; python3 -c 'import sys; print(sys.executable)'", env=env)
+        self.assertIn(".pyenv/versions", done.out)
+        done = self.hold("--preset", "python", "--", "bash", "-c", f"echo x > {root}/shims/evil; echo x >> {root}/versions/3.x/bin/python3",
+                         answer=lambda q: {"answer": "deny"}, env={**self.env, **env})
+        self.assertEqual([f"{root}/shims/evil", f"{root}/versions/3.x/bin/python3"], [q["path"] for q in done.asked])
+
+
+if __name__ == "__main__":
+    main()
