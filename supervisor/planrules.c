@@ -83,7 +83,8 @@ static int gather(struct rules *r, const struct denial_list *l)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct denial *d = &l->item[i];
-		if (!denial_stayed(d) || d->forbidden || d->closed || d->nameless || !d->access)
+		if (!denial_stayed(d) || d->forbidden || d->closed || d->nameless || d->moot ||
+		    !d->access)
 			continue;
 		gather_one(r, d, d->path, i);
 		if (d->path2 && !d->path2_open)

@@ -61,6 +61,13 @@ static char *name_of(const struct waiter *w, const struct call_path *p, const st
 	return proc_absolute(w->who.tid, p->dirfd, p->given);
 }
 
+/* What presets keep secret they deny to be read; what they deny to be written alone is a habit. */
+static bool is_moot(const struct rule *rule)
+{
+	return rule && rule->source == RULE_PRESET && rule->effect == EFFECT_DENY &&
+	       !(rule->access & (ACCESS_R | ACCESS_X));
+}
+
 void record_describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
 		     struct denial *d)
 {
@@ -102,6 +109,7 @@ void record_describe(const struct run *r, const struct waiter *w, const struct r
 		redact_free(argv);
 	d->rule = ruling ? rule_place(ruling->rule) : NULL;
 	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
+	d->moot = ruling && is_moot(ruling->rule);
 	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
 	d->note = note ? strdup(note) : NULL;
 }

@@ -354,7 +354,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 
 static bool is_closed(const struct denial *d)
 {
-	return (d->forbidden || d->closed || d->nameless) && denial_stayed(d);
+	return (d->forbidden || d->closed || d->nameless) && !d->moot && denial_stayed(d);
 }
 
 static void add_lines(const struct report *r, const struct plan_rules *rules, const char *home,

@@ -2,24 +2,14 @@
 """`--preset python`: a first run of python, venv and pip in an empty home."""
 
 import os
-import subprocess
 
 from preset_help import FirstRun
 from run_help import both_users, main, needs
 
 PACKAGE = {
-    "pkg/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
-                          '[project]\nname = "warder-sample"\nversion = "1.0"\n[project.scripts]\nsample = "sample:main"\n'
-                          '[tool.setuptools]\npy-modules = ["sample"]\n',
-    "pkg/sample.py": "def main():\n    print('sampled')\n",
     "tests/__init__.py": "",
     "tests/test_x.py": "import unittest\nclass X(unittest.TestCase):\n    def test_x(self):\n        self.assertTrue(True)\n",
 }
-
-
-def has_module(name):
-    return subprocess.run(["/usr/bin/python3", "-c", f"import {name}"], check=False,
-                          stderr=subprocess.DEVNULL).returncode == 0
 
 
 @needs("/usr/bin/python3")
@@ -44,23 +34,6 @@ class Python(FirstRun):
         self.first_run("python3 -c 'import asyncio, concurrent.futures as f, json, multiprocessing, sqlite3, ssl, tempfile, zipfile;"
                        "tempfile.NamedTemporaryFile(); asyncio.run(asyncio.sleep(0)); multiprocessing.Lock();"
                        "print(list(f.ThreadPoolExecutor(2).map(abs, [1, -2])))'; python3 -c 'import site; print(site.getusersitepackages())'")
-
-    def test_venv(self):
-        if not has_module("ensurepip"):
-            self.skipTest("no ensurepip")
-        self.make(PACKAGE)
-        self.first_run("python3 -m venv env; . env/bin/activate; python -c 'import sys; assert sys.prefix != sys.base_prefix';"
-                       "pip --version; pip list --disable-pip-version-check", timeout=100)
-
-    def test_pip_installs_from_a_directory(self):
-        if not has_module("setuptools") or not has_module("pip"):
-            self.skipTest("no pip")
-        self.make(PACKAGE)
-        done = self.first_run("python3 -m venv --system-site-packages --without-pip env; . env/bin/activate;"
-                              "python -m pip install -q --no-index --no-build-isolation --disable-pip-version-check ./pkg; sample;"
-                              "python -m pip wheel -q --no-index --no-build-isolation --no-deps -w wheels ./pkg; ls wheels;"
-                              "python -m pip uninstall -qy warder-sample", timeout=100)
-        self.assertIn("sampled", done.out)
 
     def test_passwords_for_pip_stay_closed(self):
         self.write("home/.pypirc", "[pypi]\npassword = secret-token\n")

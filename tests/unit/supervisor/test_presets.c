@@ -116,7 +116,16 @@ Test(presets, what_they_decide)
 		{"rust", "/home/u/.cargo/credentials.toml", ACCESS_READ, EFFECT_DENY},
 		{"go", "/home/u/go/pkg/mod/x", ACCESS_CREATE, EFFECT_ALLOW},
 		{"go", "/home/u/go/bin/x", ACCESS_CREATE, EFFECT_ASK},
-		{"gh", "/home/u/.config/gh/hosts.yml", ACCESS_READ, EFFECT_ALLOW},
+		{"gh", "/home/u/.config/gh/config.yml", ACCESS_READ, EFFECT_ALLOW},
+		{"gh", "/home/u/.config/gh/hosts.yml", ACCESS_READ, EFFECT_ASK},
+		{"java", "/home/u/.m2/repository/g/a.jar", ACCESS_CREATE, EFFECT_ALLOW},
+		{"java", "/home/u/.m2/settings.xml", ACCESS_READ, EFFECT_ASK},
+		{"java", "/home/u/.gradle/caches/x", ACCESS_CREATE, EFFECT_ALLOW},
+		{"java", "/home/u/.gradle/init.d/x.gradle", ACCESS_CREATE, EFFECT_ASK},
+		{"java", "/home/u/.gradle/gradle.properties", ACCESS_READ, EFFECT_ASK},
+		{"c", "/home/u/.conan2/profiles/default", ACCESS_WRITE, EFFECT_ASK},
+		{"docs", "/home/u/.texlive2022/texmf-config/web2c/texmf.cnf", ACCESS_WRITE,
+		 EFFECT_ASK},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct policy *p = with(rows[i].presets);
@@ -168,6 +177,62 @@ Test(presets, the_sensitive_list)
 		cr_assert_eq(policy_sensitive_for(p, rows[i].path, rows[i].mask), rows[i].want,
 			     "row %zu: %s", i, rows[i].path);
 	policy_free(p);
+}
+
+/* Single files of sensitive directories that hold no secret, and that a tool needs. */
+static bool is_opened_on_purpose(const char *path)
+{
+	static const char *const files[] = {"/home/u/.ssh/config", "/home/u/.ssh/known_hosts",
+					    "/home/u/.config/gh/config.yml"};
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		if (strcmp(path, files[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A path at or below a sensitive one that a rule could mean, without its wildcards. */
+static bool is_plain(const char *path)
+{
+	return !strpbrk(path, "*?");
+}
+
+static void expect_closed(const struct policy *p, const char *preset, const struct rule *sensitive)
+{
+	static const uint32_t bits[] = {ACCESS_READ, ACCESS_WRITE, ACCESS_CONNECT};
+	for (size_t i = 0; i < ARRAY_LEN(bits); i++) {
+		if (!(sensitive->access & bits[i]))
+			continue;
+		struct decision d = policy_decide(p, sensitive->path, bits[i]);
+		cr_expect_neq(d.effect, EFFECT_ALLOW, "preset %s: %s %s", preset,
+			      access_name(bits[i]), sensitive->path);
+	}
+}
+
+/* With any preset: nothing on the sensitive list is open, neither by its path nor by a rule on it.
+ */
+Test(presets, nothing_sensitive_is_opened)
+{
+	struct policy *system = with("system");
+	for (const struct preset_text *t = preset_texts; t->name; t++) {
+		char names[64];
+		snprintf(names, sizeof(names), "system tmp %s", t->name);
+		struct policy *p = with(names);
+		for (size_t i = 0; i < policy_len(system); i++) {
+			const struct rule *r = policy_at(system, i);
+			if (r->sensitive && is_plain(r->path))
+				expect_closed(p, t->name, r);
+		}
+		for (size_t i = 0; i < policy_len(p); i++) {
+			const struct rule *r = policy_at(p, i);
+			uint32_t content = r->access & (ACCESS_READ | ACCESS_WRITE);
+			if (r->effect == EFFECT_ALLOW && !r->sensitive && content &&
+			    strncmp(r->path, "/home", 5) == 0 && !is_opened_on_purpose(r->path))
+				cr_expect_not(policy_sensitive_for(system, r->path, content),
+					      "preset %s: %s", t->name, r->path);
+		}
+		policy_free(p);
+	}
+	policy_free(system);
 }
 
 /* ---- the project's repositories ---- */
