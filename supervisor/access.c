@@ -56,6 +56,18 @@ static bool whole_letters(uint32_t mask)
 	return true;
 }
 
+uint32_t access_on_kind(mode_t mode)
+{
+	uint32_t mask = ACCESS_ALL;
+	if (S_ISDIR(mode))
+		return mask;
+	if (!S_ISSOCK(mode))
+		mask &= ~(uint32_t)ACCESS_CONNECT;
+	if (!S_ISCHR(mode) && !S_ISBLK(mode))
+		mask &= ~(uint32_t)ACCESS_IOCTL;
+	return mask;
+}
+
 void access_format(struct buf *out, uint32_t mask)
 {
 	if (whole_letters(mask)) {

@@ -32,6 +32,8 @@ enum access_bit {
 const char *access_name(uint32_t bit);
 /* The Landlock rights (LLR_*) by which the kernel does every access of the mask natively. */
 uint64_t access_rights(uint32_t mask);
+/* The accesses that can be made use of on a thing of this kind, or on what is in a directory. */
+uint32_t access_on_kind(mode_t mode);
 /*
  * As a policy writes it: letters where whole letters are set ("r", "rw", "rx", "rwx"), full names
  * with commas otherwise, mixed where needed ("r,write" is written "read,list,write").

@@ -84,12 +84,14 @@ static bool is_freer(const struct guard *g, const struct path_at *from, const st
 {
 	bool dir = S_ISDIR(from->st.st_mode);
 	bool plain = guard_find(g, from, ACCESS_ALL, NULL) == 0;
+	uint32_t usable = access_on_kind(from->st.st_mode) & ~(dir ? 0 : (uint32_t)OF_NAMES);
 
 	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
+		if (!(bit & usable))
+			continue;
 		enum effect now = plain ? policy_decide(guard_policy(g), from->real, bit).effect
 					: standing(g, from, bit);
-		if ((dir || !(bit & OF_NAMES)) &&
-		    policy_decide(guard_policy(g), to->real, bit).effect < now)
+		if (policy_decide(guard_policy(g), to->real, bit).effect < now)
 			return true;
 	}
 	return false;

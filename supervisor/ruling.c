@@ -246,8 +246,9 @@ static uint32_t gained_by_moving(const struct run *r, const struct waiter *w)
 	if (!from || !to || ruling_is_unnamed(c, 0))
 		return 0;
 	uint32_t once = ruling_once_bits(r, w->pid, from);
+	uint32_t content = OF_CONTENT & access_on_kind(c->path[0].at.st.st_mode);
 	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
-		if ((bit & OF_CONTENT) && !(once & bit) &&
+		if ((bit & content) && !(once & bit) &&
 		    policy_decide(r->session->policy, from, bit).effect == EFFECT_ASK &&
 		    policy_decide(r->session->policy, to, bit).effect == EFFECT_ALLOW)
 			bits |= bit;

@@ -214,9 +214,8 @@ static inline bool case_is_below(const char *dir, const char *path)
 /* Accesses that go with a thing when it is moved; of a non-directory not those of names. */
 static inline uint32_t case_travels(mode_t mode)
 {
-	return S_ISDIR(mode) ? ACCESS_ALL
-			     : ACCESS_ALL & ~(uint32_t)(ACCESS_LIST | ACCESS_CREATE |
-							ACCESS_DELETE | ACCESS_MOVE);
+	const uint32_t of_names = ACCESS_LIST | ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE;
+	return access_on_kind(mode) & ~(S_ISDIR(mode) ? 0 : of_names);
 }
 
 /*

@@ -391,6 +391,23 @@ Test(guard, follows_the_policy, .timeout = 20)
 	tree_free(&x);
 }
 
+/* What the policy says of sockets and devices is nothing to a plain file: it may go there. */
+Test(guard, accesses_that_the_kind_can_not_use, .timeout = 20)
+{
+	struct tree x;
+
+	tree_new(&x);
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, ACCESS_ALL, "src");
+	guard_free(x.g);
+	cr_assert_eq(guard_new(x.t.policy, &x.g), 0);
+	cr_assert_eq(mknod(tree_path(&x, "plain"), S_IFREG | 0600, 0), 0);
+	cr_assert_eq(mknod(tree_path(&x, "socket"), S_IFSOCK | 0600, 0), 0);
+	cr_expect_eq(may_move(x.g, tree_path(&x, "plain"), tree_path(&x, "src/to"), MOVE, NULL), 0);
+	cr_expect_eq(may_move(x.g, tree_path(&x, "socket"), tree_path(&x, "src/to"), MOVE, NULL),
+		     -EXDEV);
+	tree_free(&x);
+}
+
 /* Names of programs never reach a terminal raw. */
 Test(guard, reasons_are_escaped, .timeout = 20)
 {
