@@ -277,13 +277,17 @@ static void count_preset(const struct planner *p, size_t from, struct scope *s)
 	mark_sensitive(p, s);
 }
 
-/* Presets let the way to their directories be made, which says nothing of who makes it. */
+/*
+ * Presets let the way to their directories be made and looked at (exact rules that open no
+ * content), which says nothing of who makes it.
+ */
 static bool is_only_the_way(const struct planner *p)
 {
-	if (p->d->access != ACCESS_CREATE)
+	const uint32_t of_a_way = ACCESS_CREATE | ACCESS_LIST | ACCESS_META;
+	if (p->d->access & ~of_a_way)
 		return false;
-	struct decision d = policy_decide(p->trial, p->d->path, ACCESS_CREATE);
-	return d.rule && d.rule->kind == RULE_EXACT && d.rule->access == ACCESS_CREATE;
+	struct decision d = policy_decide(p->trial, p->d->path, p->d->access & -p->d->access);
+	return d.rule && d.rule->kind == RULE_EXACT && !(d.rule->access & ~of_a_way);
 }
 
 /* The preset with the fewest rules that opens what was asked for; NULL: none does. */
