@@ -13,6 +13,7 @@ ALLOWED = {
     "landlock": {"landlock"},
     "supervisor": {"supervisor", "tracer", "landlock"},
     "agent": {"agent", "supervisor", "tracer", "landlock"},
+    "bench": {"bench", "supervisor", "tracer", "landlock"},
 }
 # header -> the one file that may include it
 SINGLE = {

@@ -1,0 +1,242 @@
+"""Runs: one command watched in one way, checked against the same command unwatched; and what follows."""
+
+import json
+import math
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Optional
+
+import trees
+
+RUN_SECONDS = 120  # the longest that one run may take
+CELL_SECONDS = 2  # a way that needed so long for a workload is not measured again, unless it is `always`
+ROUNDS_MIN = 3    # rounds that count, whatever the time
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to watch a command."""
+    name: str
+    title: str
+    prefix: Callable[[object, list], list]  # (place, the workload's options of `warder run`)
+    program: Optional[str] = None
+    share: float = 1    # of a divisible workload, since it is slow
+    reports: bool = False
+    always: bool = False  # measured in every round, however slow
+
+
+def modes(warder):
+    def run(fast):
+        return lambda place, options: [
+            warder, "run", "-q", "--on-denial", "report", "--fast", fast, "--project", place.project,
+            "--report", os.path.join(place.top, "report.json"), *options, "--"]
+
+    strace = ["strace", "-f", "-o", "/dev/null"]
+    return [
+        Mode("native", "native", lambda place, options: [], always=True),
+        Mode("fast", "warder", run("on"), reports=True, always=True),
+        Mode("slow", "warder --fast off", run("off"), reports=True),
+        Mode("strace-file", "strace --seccomp-bpf -e %file",
+             lambda place, options: [*strace, "--seccomp-bpf", "-e", "trace=%file"], "strace", 0.1),
+        Mode("strace", "strace", lambda place, options: strace, "strace", 0.1),
+        Mode("bwrap", "bubblewrap", lambda place, options: ["bwrap", "--dev-bind", "/", "/"], "bwrap"),
+    ]
+
+
+def environment(top):
+    """The same for every run; nothing of the caller's, so that all files are below `top`."""
+    env = {"PATH": PATH, "LC_ALL": "C", "HOME": os.path.join(top, "home"),
+           "TMPDIR": os.path.join(top, "tmp"), "XDG_CONFIG_HOME": os.path.join(top, "config"),
+           "XDG_STATE_HOME": os.path.join(top, "state"), "GIT_CONFIG_NOSYSTEM": "1",
+           "GIT_PAGER": "cat", "PYTHONDONTWRITEBYTECODE": "1",
+           "npm_config_update_notifier": "false"}
+    for name in ("home", "tmp", "config", "state"):
+        os.makedirs(os.path.join(top, name), exist_ok=True)
+    # Programs that were built with a sanitizer need their options.
+    env.update({k: v for k, v in os.environ.items() if k in ("ASAN_OPTIONS", "UBSAN_OPTIONS")})
+    return env
+
+
+@dataclass
+class Run:
+    ms: float
+    status: int
+    out: bytes
+    err: bytes
+
+
+def run(argv, cwd, env, top):
+    """One command, from start to end. Its output goes to files: a pipe would make it wait for us."""
+    names = [os.path.join(top, n) for n in ("stdout", "stderr")]
+    with open(names[0], "wb") as out, open(names[1], "wb") as err:
+        start = time.perf_counter()
+        process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=err, start_new_session=True)
+        try:
+            status = process.wait(RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        ms = (time.perf_counter() - start) * 1000
+    texts = []
+    for name in names:
+        with open(name, "rb") as f:
+            texts.append(f.read())
+    return Run(ms, status, *texts)
+
+
+@dataclass
+class Cell:
+    """One workload in one mode."""
+    ms: list = field(default_factory=list)
+    share: float = 1
+    engine: dict = field(default_factory=dict)
+    wrong: Optional[str] = None
+
+    def spent(self):
+        return sum(self.ms) >= CELL_SECONDS * 1000
+
+    def counted(self):
+        # The first round fills caches; it counts only where there is no other.
+        return self.ms[1:] or self.ms
+
+    def numbers(self, native):
+        ms = self.counted()
+        middle = statistics.median(ms)
+        low, _, high = statistics.quantiles(ms, n=4) if len(ms) > 1 else (ms[0],) * 3
+        mad = statistics.median(abs(x - middle) for x in ms)
+        done = {"ms": [round(x, 3) for x in ms], "median_ms": round(middle, 3), "q1_ms": round(low, 3),
+                "q3_ms": round(high, 3), "mad_ms": round(mad, 3), "spread": round(mad / middle, 3),
+                "ratio": round(middle / self.share / statistics.median(native.counted()), 3)}
+        if self.share != 1:
+            done["share"] = self.share
+        return {**done, **self.engine, **({"wrong": self.wrong} if self.wrong else {})}
+
+
+class Bench:
+    """All of one workload, every mode in turn, round after round."""
+
+    def __init__(self, workload, place, modes_, rounds, say):
+        self.workload, self.place, self.modes, self.rounds, self.say = workload, place, modes_, rounds, say
+        self.cells = {m.name: Cell(share=m.share if workload.divisible else 1) for m in modes_}
+        self.native = {}  # share -> the outcome that every mode must have
+        for path in (place.project, place.outside):
+            os.makedirs(path)
+        workload.prepare(place)
+
+    def measure(self, seconds):
+        """All rounds, or as many as `seconds` allow; None: all."""
+        end = time.monotonic() + seconds if seconds is not None else math.inf
+        for i in range(self.rounds + 1):
+            if i > ROUNDS_MIN and time.monotonic() > end:
+                break
+            # Each mode is first in some round: what one leaves behind is not always the same one's.
+            turn = i % len(self.modes) if i else 0
+            for mode in self.modes[turn:] + self.modes[:turn]:
+                cell = self.cells[mode.name]
+                if i and (cell.wrong or cell.spent() and not mode.always):
+                    continue
+                self.once(mode, cell, i == 0)
+                if cell.wrong:
+                    self.say(f"bench: {self.workload.name}, {mode.title}: {cell.wrong}")
+        return self.result()
+
+    def once(self, mode, cell, first):
+        w = self.workload
+        w.reset(self.place)
+        r = self.run(mode, cell.share)
+        cell.ms.append(r.ms)
+        outcome = self.outcome(r, cell, first)
+        if mode.name == "native" and r.status != 0:
+            cell.wrong = f"status {r.status}: {r.err[-300:]!r}"
+        if not cell.wrong:
+            cell.wrong = self.difference(outcome, cell.share, first)
+        if mode.reports and not cell.wrong:
+            cell.wrong = self.read_report(cell)
+
+    def run(self, mode, share):
+        argv = mode.prefix(self.place, self.workload.options(self.place))
+        return run([*argv, *self.workload.argv(self.place, share)], self.place.project, self.place.env,
+                   self.place.top)
+
+    def outcome(self, r, cell, first):
+        made = first and self.workload.made
+        files = trees.fingerprint(self.place.at(self.workload.made), self.workload.times) if made else None
+        return {"status": r.status, "output": r.out, "files": files}
+
+    def difference(self, outcome, share, first):
+        """What is not as native has it, or None."""
+        if share not in self.native:
+            if share != 1:  # the same part of the work, without anybody who looks on
+                self.workload.reset(self.place)
+                r = self.run(self.modes[0], share)
+                self.native[share] = self.outcome(r, None, first)
+            else:
+                self.native[share] = outcome
+        for what, expected in self.native[share].items():
+            if outcome[what] != expected and (first or what != "files"):
+                return f"{what} {outcome[what]!r:.300}, natively {expected!r:.300}"
+        return None
+
+    def read_report(self, cell):
+        """The run's own account: takes its numbers, and says what is not as the workload is meant."""
+        path = os.path.join(self.place.top, "report.json")
+        with open(path) as f:
+            report = json.load(f)
+        os.unlink(path)
+        engine = report["engine"]
+        refused = sum(d["count"] for d in report["denials"])
+        cell.engine = {"stops": engine["stops"], "brokered": engine["brokered"], "refused": refused}
+        if refused < self.workload.refused:
+            return f"{self.workload.refused} refused opens, the report tells {refused}"
+        if engine["brokered"] < self.workload.brokered:
+            return f"{self.workload.brokered} opens to broker, the report tells {engine['brokered']}"
+        return None
+
+    def result(self):
+        native = self.cells["native"]
+        return {"name": self.workload.name, "title": self.workload.title, "apart": self.workload.apart,
+                "cells": {name: cell.numbers(native) for name, cell in self.cells.items()}}
+
+
+def usable(mode, place):
+    """None, or why this way to watch can't be had here."""
+    if mode.program and not shutil.which(mode.program, path=PATH):
+        return f"{mode.program} is not installed"
+    r = run([*mode.prefix(place, []), "true"], place.project, place.env, place.top)
+    return None if r.status == 0 else f"status {r.status}: {r.err.decode(errors='replace').strip()[-300:]}"
+
+
+def act(name, what, ns):
+    low, middle, high = statistics.quantiles(ns, n=4) if len(ns) > 1 else ns * 3
+    return {"name": name, "what": what, "median_ns": round(middle), "q1_ns": round(low),
+            "q3_ns": round(high), "samples": len(ns)}
+
+
+def micro(program, work, place, samples, opens):
+    """What single acts cost."""
+    r = run([program, work, place.outside, str(samples), str(opens)], place.project, place.env, place.top)
+    if r.status != 0:
+        raise RuntimeError(f"bench_micro: status {r.status}: {r.err.decode(errors='replace')}")
+    return [act(**json.loads(line)) for line in r.out.decode().splitlines()]
+
+
+def starts(ways, place, samples):
+    """What starting and ending each way to watch costs, beside the command's own."""
+    ns = {m.name: [] for m in ways}
+    for _ in range(samples):
+        for m in ways:
+            r = run([*m.prefix(place, []), "true"], place.project, place.env, place.top)
+            ns[m.name].append(r.ms * 1e6)
+    native = statistics.median(ns["native"])
+    return [act(f"start-{m.name}", f"{m.title}: start and end", [x - native for x in ns[m.name]])
+            for m in ways if m.name != "native"]
