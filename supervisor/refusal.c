@@ -383,7 +383,7 @@ static void put_question(struct run *r, struct waiter *w, struct denial *d)
 
 static bool may_ask_now(const struct run *r)
 {
-	return r->mode == ENGINE_HOLD && run_has_answerer(r) && r->end == RUN_GOES_ON;
+	return r->mode == ENGINE_HOLD && asker_answers(r) && r->end == RUN_GOES_ON;
 }
 
 /* Nobody is asked now: refused, and remembered for the end in `retry`. */

@@ -106,7 +106,7 @@ static void ask_about(struct run *r, struct denial *d)
 		question_free(q);
 		return;
 	}
-	if (!run_has_answerer(r) || r->end != RUN_GOES_ON || !(q = question_from(r, d)))
+	if (!asker_answers(r) || r->end != RUN_GOES_ON || !(q = question_from(r, d)))
 		return;
 	r->asked_about = d;
 	if (!ask_push(r->ask, q, &id))
@@ -144,7 +144,7 @@ static bool ask_to_run_again(struct run *r)
 	r->run_again = false;
 	if (r->command->yes)
 		return true;
-	if (!run_has_answerer(r) || !q) {
+	if (!asker_answers(r) || !q) {
 		free(q);
 		return false;
 	}

@@ -1,8 +1,9 @@
 /*
  * run: the inside of the engine: one command from spawn to the last process's end. Private to
- * engine.c, refusal.c (a refused call, from its stop to its end), ruling.c (what the policy says of
- * it), answer.c (what an answer means), record.c and walk.c (what is told of it), permissive.c,
- * lifecycle.c (signals, time, leftovers) and rerun.c.
+ * engine.c, prepare.c (before it), asker.c (whom to ask), events.c (what the tracer tells),
+ * finish.c (the end), refusal.c (a refused call, from its stop to its end), ruling.c (what the
+ * policy says of it), answer.c (what an answer means), record.c and walk.c (what is told of it),
+ * permissive.c, lifecycle.c (signals, time, leftovers) and rerun.c.
  */
 #pragma once
 
@@ -158,6 +159,8 @@ struct run {
 	off_t stdin_at; /* a regular file's offset at the start, -1 */
 };
 
+/* run.c */
+
 /* Monotonic milliseconds. */
 int64_t run_now_ms(void);
 /* One line to the user's hook. */
@@ -165,8 +168,54 @@ void run_say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 
 /* The first trouble that makes going on unsafe: the tree is killed, the outcome says why. */
 void run_fail(struct run *r, int err, const char *what);
 
+/*
+ * Nothing was run, and this sentence says why: into the outcome, with the error (-errno), which is
+ * returned.
+ */
+int run_refuse(struct run *r, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* prepare.c: what fails was told by run_refuse() */
+
+struct command;
+
+/* Is there a Landlock here, and nobody else who traces us? */
+int prepare_kernel(struct run *r);
+/* The command's file, looked for as a shell does; *found is what r->file is lent from. */
+int prepare_command(struct run *r, struct command *found);
+/* The ruleset of the policy as it is now, for the command's next start. */
+int prepare_wall(struct run *r);
+/* A held call costs a few descriptors, and a thousand may be held: as many as we may have. */
+void prepare_limit(struct run *r);
+/* A regular file's offset, for a further run. */
+void prepare_stdin(struct run *r);
+/* Can no process of the tree become anybody else? */
+bool prepare_has_one_identity(const struct identity *self);
+
+/* asker.c */
+
+/* hold, retry, report or permissive, where it is left to us. */
+enum engine_mode asker_mode(const struct run *r);
+/* Is there a terminal that we are in front of, or another program? */
+bool asker_is_there(const struct run *r);
+/* Does this mode ask at all? */
+bool asker_is_asked(const struct run *r);
+/* The queue of questions, and the other program's pipes. 0 or -errno. */
+int asker_open(struct run *r);
+/* The prompt on the terminal, where there is one to ask on; again after it was closed. */
+int asker_open_prompt(struct run *r);
+void asker_close_prompt(struct run *r);
 /* Does somebody answer the questions that are put? */
-bool run_has_answerer(const struct run *r);
+bool asker_answers(const struct run *r);
+
+/* events.c */
+
+/* All that the tracer has to tell by now. */
+void events_pump(struct run *r);
+/* The command could not be started; `ev` as TRACER_SPAWN_FAILED. */
+void events_spawn_failed(struct run *r, const struct tracer_event *ev);
+
+/* finish.c: the report's last members, and the events `error` and `exit`. 0 or -ENOMEM. */
+int finish_report(struct run *r);
 
 /* refusal.c */
 void refusal_begin(struct run *r, const struct tracer_event *ev);

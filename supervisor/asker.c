@@ -1,0 +1,134 @@
+/*
+ * Whom to ask: the terminal, another program, or nobody.
+ */
+#include "supervisor/run.h"
+
+#include "supervisor/environ.h"
+#include "tracer/util.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static bool in_foreground(void)
+{
+	int fd AUTOCLOSE = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	return fd >= 0 && tcgetpgrp(fd) == getpgrp();
+}
+
+bool asker_is_there(const struct run *r)
+{
+	const struct engine_command *c = r->command;
+	if (c->answers >= 0)
+		return true;
+	if (c->ask == ENGINE_ASK_NONE)
+		return false;
+	if (c->ask == ENGINE_ASK_AUTO && environ_get(c->env, "CI"))
+		return false;
+	return in_foreground();
+}
+
+enum engine_mode asker_mode(const struct run *r)
+{
+	if (r->command->mode == ENGINE_PERMISSIVE)
+		return ENGINE_PERMISSIVE;
+	if (r->command->yes)
+		return ENGINE_HOLD;
+	if (r->command->answers >= 0 && r->command->mode != ENGINE_RETRY)
+		return ENGINE_HOLD;
+	if (r->command->mode != ENGINE_MODE_AUTO)
+		return r->command->mode;
+	return asker_is_there(r) ? ENGINE_HOLD : ENGINE_REPORT;
+}
+
+static void interrupt_command(void *arg)
+{
+	struct run *r = arg;
+	if (r->main_ended)
+		raise(SIGINT); /* it is gone: to us, and so to what we wait for */
+	else if (r->pty)
+		pty_interrupt(r->pty);
+	else if (r->command->own_terminal)
+		kill(r->main, SIGINT);
+	else
+		raise(SIGINT); /* as if typed at the agent's terminal */
+}
+
+bool asker_is_asked(const struct run *r)
+{
+	return r->mode == ENGINE_HOLD || r->mode == ENGINE_RETRY;
+}
+
+bool asker_answers(const struct run *r)
+{
+	return r->ask && (r->prompt || r->command->answers >= 0);
+}
+
+int asker_open_prompt(struct run *r)
+{
+	struct prompt_options o = {.home = r->session->home,
+				   .color = r->command->color,
+				   .interrupt = interrupt_command,
+				   .arg = r};
+	if (r->prompt || !r->ask || r->command->answers >= 0 || !asker_is_there(r))
+		return 0;
+	return prompt_new(r->loop, r->ask, r->pty, &o, &r->prompt);
+}
+
+void asker_close_prompt(struct run *r)
+{
+	prompt_free(r->prompt);
+	r->prompt = NULL;
+}
+
+/* A front that only listens: the caller keeps its own words off the terminal meanwhile. */
+static void tell_caller(struct run *r, bool open)
+{
+	const struct engine_hooks *h = &r->command->hooks;
+	if (h->asking && ask_len(r->ask) == (open ? 1 : 0))
+		h->asking(h->arg, open);
+}
+
+static void on_asked(void *self, const struct question *q)
+{
+	(void)q;
+	tell_caller(self, true);
+}
+
+static void on_cancelled(void *self, const struct question *q, const char *reason)
+{
+	(void)q;
+	(void)reason;
+	tell_caller(self, false);
+}
+
+static void on_settled(void *self, const struct question *q, const struct answer *a)
+{
+	(void)q;
+	(void)a;
+	tell_caller(self, false);
+}
+
+int asker_open(struct run *r)
+{
+	const struct ask_front caller = {
+		.self = r, .asked = on_asked, .cancelled = on_cancelled, .settled = on_settled};
+	const struct engine_command *c = r->command;
+	if (!asker_is_asked(r) && c->events < 0)
+		return 0;
+	int err = ask_new(r->loop, c->answer_timeout_ms, refusal_answered, r, &r->ask);
+	if (!err)
+		ask_set_stack(r->ask, caller_of_question);
+	if (!err)
+		err = ask_add_front(r->ask,
+				    &caller); /* the first: before the terminal is painted */
+	if (err)
+		return err;
+	if (c->events < 0 && c->answers < 0)
+		return 0;
+	struct protocol_options o = {.events = c->events,
+				     .answers = c->answers,
+				     .run = r->session->run,
+				     .label = r->session->label,
+				     .command = r->out->report.command};
+	return protocol_new(r->loop, r->ask, &o, &r->protocol);
+}

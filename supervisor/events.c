@@ -1,0 +1,116 @@
+/*
+ * What the tracer tells, to whom it concerns.
+ */
+#include "supervisor/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+void events_spawn_failed(struct run *r, const struct tracer_event *ev)
+{
+	if (ev->stage == TRACER_STAGE_EXEC) {
+		r->out->not_found = ev->error == -ENOENT;
+		r->out->not_executable = !r->out->not_found;
+		run_refuse(r, ev->error, "can't be executed: %s", strerror(-ev->error));
+		return;
+	}
+	if (ev->stage == TRACER_STAGE_FILTER && ev->error == -EBUSY) {
+		run_refuse(r, ev->error,
+			   "another supervisor (of a container, or of a sandbox) has the one "
+			   "seccomp listener that a process can have; nothing was run");
+		return;
+	}
+	run_refuse(r, ev->error, "the sandbox could not be set up (%s): %s; nothing was run",
+		   ev->stage == TRACER_STAGE_PREPARE  ? "Landlock"
+		   : ev->stage == TRACER_STAGE_FILTER ? "seccomp"
+						      : "start",
+		   strerror(-ev->error));
+}
+
+static void changed(struct run *r, const struct tracer_event *ev)
+{
+	struct call_view view = {ev->who.tid, ev->pid};
+	if (!call_resolve(ev->call, view))
+		changes_add(&r->changes, ev->call, r->session->tmpdir);
+	tracer_deny(r->tracer, ev->who);
+}
+
+static void execed(struct run *r, const struct tracer_event *ev)
+{
+	if (ev->pid == r->main)
+		r->out->ran = true;
+	ruling_once_execed(r, ev->pid);
+	notice_exec(r, ev->pid);
+	walk_execed(r, ev->who, ev->call ? ev->call->path[0].given : NULL);
+	permissive_execed(r, ev->who);
+}
+
+static void exited(struct run *r, const struct tracer_event *ev)
+{
+	ruling_once_forget(r, ev->pid);
+	walk_ended(r, ev->pid);
+	denial_ended(&r->out->report.denials, ev->pid, ev->status);
+	denial_ended(&r->unasked, ev->pid, ev->status);
+	if (ev->pid == r->main)
+		lifecycle_main_ended(r, ev->status);
+}
+
+static void dispatch(struct run *r, const struct tracer_event *ev)
+{
+	switch (ev->kind) {
+	case TRACER_REFUSED:
+		refusal_begin(r, ev);
+		break;
+	case TRACER_WAITS:
+		refusal_at_door(r, ev);
+		break;
+	case TRACER_CHANGED:
+		changed(r, ev);
+		break;
+	case TRACER_ENTERS:
+		permissive_enters(r, ev);
+		break;
+	case TRACER_LEFT:
+		permissive_left(r, ev);
+		break;
+	case TRACER_EXECED:
+		execed(r, ev);
+		break;
+	case TRACER_EXITED:
+		exited(r, ev);
+		break;
+	case TRACER_GONE:
+		refusal_gone(r, ev->who);
+		permissive_gone(r, ev->who);
+		break;
+	case TRACER_STOPPED:
+		lifecycle_stopped(r, ev);
+		break;
+	case TRACER_NOTICED:
+		notice_call(r, ev);
+		break;
+	case TRACER_SPAWN_FAILED:
+		events_spawn_failed(r, ev);
+		break;
+	case TRACER_CONTINUED:
+		if (ev->pid == r->main)
+			r->main_stopped = false;
+		break;
+	case TRACER_FORKED:
+		break;
+	}
+}
+
+void events_pump(struct run *r)
+{
+	struct tracer_event ev;
+	int n;
+	if (!r->tracer)
+		return; /* between two runs: a late SIGCHLD is about nobody of ours */
+	while ((n = tracer_next(r->tracer, &ev)) > 0)
+		dispatch(r, &ev);
+	if (n == -ECHILD)
+		loop_stop(r->loop);
+	else if (n < 0)
+		run_fail(r, n, "the tracer");
+}

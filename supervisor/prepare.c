@@ -1,0 +1,111 @@
+/*
+ * Before a run: what this machine and this command allow.
+ */
+#include "supervisor/run.h"
+
+#include "landlock/llright.h"
+#include "supervisor/command.h"
+#include "supervisor/compile.h"
+#include "supervisor/pool.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int prepare_kernel(struct run *r)
+{
+	if (engine_is_traced())
+		return run_refuse(r, -EPERM,
+				  "this process is traced already (a debugger, strace or another "
+				  "warder): the command would not be supervised");
+	int err = llabi_detect(&r->abi);
+	if (err == -ENOSYS)
+		return run_refuse(r, err, "this kernel has no Landlock: nothing was run");
+	if (err == -EOPNOTSUPP)
+		return run_refuse(r, err,
+				  "Landlock is not enabled on this kernel (add landlock to the "
+				  "lsm= boot parameter): nothing was run");
+	return err ? run_refuse(r, err, "Landlock: %s", strerror(-err)) : 0;
+}
+
+int prepare_command(struct run *r, struct command *found)
+{
+	int err = command_find(r->command->argv[0], r->command->env, r->cwd, found);
+	if (err)
+		return run_refuse(r, err, "%s", strerror(-err));
+	r->out->not_found = found->not_found;
+	r->out->not_executable = found->not_executable;
+	if (found->not_found)
+		return run_refuse(r, -ENOENT, "command not found");
+	if (found->not_executable)
+		return run_refuse(r, -EACCES, "found, but it can't be executed");
+	r->file = found->file;
+	unsigned before = (unsigned)policy_len(r->session->policy);
+	err = command_allow(found->file, r->cwd, r->session->policy);
+	if (policy_len(r->session->policy) != before)
+		r->session->policy_version++;
+	return err ? run_refuse(r, err, "%s", strerror(-err)) : 0;
+}
+
+int prepare_wall(struct run *r)
+{
+	struct compile_stats stats;
+	llruleset_free(r->ruleset);
+	r->ruleset = NULL;
+	/* Each scope the kernel has: signals and abstract sockets stay inside the tree. */
+	struct compile_spares spares = {.like = r->session->project.dir};
+	struct pool *pool = r->mode == ENGINE_PERMISSIVE ? NULL : session_pool(r->session);
+	if (pool)
+		spares.len = pool_fill(pool, &spares.fd);
+	int err = compile_with_spares(r->session->policy, &r->abi, &spares, &r->ruleset, &stats);
+	if (pool)
+		pool_ruled(pool, !err && spares.ruled ? &spares.class : NULL);
+	if (err)
+		return run_refuse(r, err, "the policy could not be compiled: %s", strerror(-err));
+	bool open = r->mode == ENGINE_PERMISSIVE; /* the ruleset is for the model alone */
+	uint64_t missing = open ? 0 : llruleset_unenforced(r->ruleset);
+	if (missing && !r->session->allow_degraded) {
+		char names[256];
+		llright_format(missing, names, sizeof names);
+		return run_refuse(r, -EOPNOTSUPP,
+				  "this kernel's Landlock (ABI %d) can't enforce %s; "
+				  "--allow-degraded runs all the same",
+				  r->abi.abi, names);
+	}
+	r->confine =
+		(struct confine){.ruleset = r->ruleset, .files = r->files_before, .open = open};
+	return 0;
+}
+
+void prepare_limit(struct run *r)
+{
+	struct rlimit all;
+	if (getrlimit(RLIMIT_NOFILE, &r->files_before))
+		return;
+	all = r->files_before;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+	r->limit_raised = true;
+}
+
+void prepare_stdin(struct run *r)
+{
+	struct stat st;
+	int fd = r->command->stdio[0] >= 0 ? r->command->stdio[0] : STDIN_FILENO;
+	r->stdin_at = !fstat(fd, &st) && S_ISREG(st.st_mode) ? lseek(fd, 0, SEEK_CUR) : -1;
+}
+
+/*
+ * An ordinary user's tree can't become anybody else: it runs with no_new_privs, and without
+ * capabilities of our own user namespace no id or group can be changed.
+ */
+bool prepare_has_one_identity(const struct identity *self)
+{
+	uid_t uid[3];
+	gid_t gid[3];
+	return !self->caps && !getresuid(&uid[0], &uid[1], &uid[2]) && uid[0] == uid[1] &&
+	       uid[1] == uid[2] && !getresgid(&gid[0], &gid[1], &gid[2]) && gid[0] == gid[1] &&
+	       gid[1] == gid[2];
+}

@@ -1,0 +1,45 @@
+#include "supervisor/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+int64_t run_now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void run_say(struct run *r, const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (r->command->hooks.say)
+		r->command->hooks.say(r->command->hooks.arg, line);
+}
+
+void run_fail(struct run *r, int err, const char *what)
+{
+	if (!r->out->error) {
+		r->out->error = err;
+		snprintf(r->out->why.text, sizeof r->out->why.text, "%s: %s", what, strerror(-err));
+	}
+	r->end = RUN_KILLED;
+	if (r->tracer)
+		tracer_kill_all(r->tracer);
+}
+
+int run_refuse(struct run *r, int err, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(r->out->why.text, sizeof r->out->why.text, fmt, ap);
+	va_end(ap);
+	r->out->error = err;
+	return err;
+}
