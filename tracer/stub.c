@@ -7,6 +7,13 @@
 
 #define SYSCALL_SIZE 2
 
+/* Offsets behind the instruction that was replaced. */
+#define AT_SWITCH   8u	/* the second byte of the jump over the way to the plain call */
+#define AT_MARK	    14u /* where the mark is put on */
+#define AT_CALL	    28u /* the marked call, */
+#define AT_CALLED   30u /* and behind it */
+#define AT_UNMARKED 44u /* the mark is off again */
+
 /* What is being written, and where it will stand. */
 struct code {
 	uint8_t *out;
@@ -95,7 +102,9 @@ static void body(struct code *c, const struct stub_site *s, const struct stub_ma
 	jump_to(c, s->syscall);
 
 	land(c, ours);
+	BUG(c->len != s->before_len + AT_MARK);
 	marked_call(c, s, marks->pass);
+	BUG(c->len != s->before_len + AT_UNMARKED);
 	size_t eacces = skip_if_error(c, EACCES);
 	size_t eperm = skip_if_error(c, EPERM);
 	size_t exdev = s->two_paths ? skip_if_error(c, EXDEV) : 0;
@@ -116,14 +125,44 @@ static void body(struct code *c, const struct stub_site *s, const struct stub_ma
 	jump_to(c, back);
 }
 
+/* From the tests of the result to the jump back. */
+static size_t tests_len(const struct stub_site *s)
+{
+	return (s->two_paths ? 3 : 2) * 6 + STUB_JUMP;
+}
+
+enum stub_place stub_place(const struct stub_site *s, uint64_t offset)
+{
+	if (offset < s->before_len)
+		return STUB_BEGIN;
+	offset -= s->before_len;
+	if (offset < AT_CALL)
+		return STUB_UNMADE;
+	if (offset < AT_CALLED)
+		return STUB_MARKED;
+	if (offset < AT_UNMARKED)
+		return STUB_CALLED;
+	return offset < AT_UNMARKED + tests_len(s) ? STUB_MADE : STUB_REPORTS;
+}
+
+bool stub_reports(const struct stub_site *s, int64_t result)
+{
+	return result == -EACCES || result == -EPERM || (s->two_paths && result == -EXDEV);
+}
+
+size_t stub_switch(const struct stub_site *s)
+{
+	return s->before_len + AT_SWITCH;
+}
+
 int stub_reported_error(uint64_t orig_rax)
 {
 	uint32_t upper = (uint32_t)(orig_rax >> 32);
 
-	/* XXffffff + 1, for XX = 256 - error */
-	if (upper & 0xffffff || !(upper >> 24))
+	/* XXffffff + 1, for XX = 256 - error: of EPERM the carry leaves nothing */
+	if (upper & 0xffffff)
 		return 0;
-	return (int)(257 - (upper >> 24));
+	return (uint8_t)(257 - (upper >> 24));
 }
 
 int stub_build(const struct stub_site *site, const struct stub_marks *marks, uint64_t at,

@@ -45,6 +45,26 @@ struct stub_marks {
 int stub_build(const struct stub_site *site, const struct stub_marks *marks, uint64_t at,
 	       uint8_t stub[STUB_SIZE], uint8_t jump[STUB_JUMP]);
 /*
+ * Where in its stub a thread is, by the offset of its instruction pointer: what has become of the
+ * plain call.
+ */
+enum stub_place {
+	STUB_BEGIN,   /* nothing was done: it is at the instruction that the jump replaced */
+	STUB_UNMADE,  /* that was done, the call was not made */
+	STUB_MARKED,  /* the same, and the argument has its mark */
+	STUB_CALLED,  /* behind the call, the argument has its mark */
+	STUB_MADE,    /* behind the call */
+	STUB_REPORTS, /* it reports; or no place of this stub */
+};
+enum stub_place stub_place(const struct stub_site *site, uint64_t offset);
+/* Would a stub report this result? */
+bool stub_reports(const struct stub_site *site, int64_t result);
+/*
+ * The offset of the one byte that decides: 0 there, and from then on the stub leaves every call to
+ * the plain `syscall`, without a mark. A byte is written at once, whoever runs there meanwhile.
+ */
+size_t stub_switch(const struct stub_site *site);
+/*
  * The error that a report brings: orig_rax at its stop holds the number below and the error above.
  * 0: that was no report of a stub.
  */
