@@ -303,6 +303,7 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 static void on_signal(struct tracer *tr, struct tracee *t, int sig)
 {
 	waits_signalled(t);
+	fastpath_surface(tr->fast, t);
 	act_resume(t, jobs_signal(tr->terminal_session, t->tgid, sig));
 }
 
@@ -313,8 +314,10 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		act_run(t);
 		return 0;
 	case TRACEE_ACT_RESUME:
-		if (stop.kind == STOP_TRAP)
+		if (stop.kind == STOP_TRAP) {
 			note_continued(tr, t);
+			fastpath_surface(tr->fast, t);
+		}
 		if (stop.kind == STOP_SIGNAL)
 			on_signal(tr, t, stop.value);
 		else

@@ -28,7 +28,7 @@ static void take_text(const Elf64_Phdr *ph, uint64_t addr, uint64_t file_offset,
 		      struct elfmem_text *text)
 {
 	text->bias = addr - (file_offset - ph->p_offset + ph->p_vaddr);
-	text->end = text->bias + ph->p_vaddr + ph->p_filesz;
+	text->end = addr + (ph->p_filesz - (file_offset - ph->p_offset));
 }
 
 static bool holds(const Elf64_Phdr *ph, uint64_t file_offset)
@@ -60,7 +60,7 @@ int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
 		if (ph[i].p_type == PT_GNU_EH_FRAME)
 			unwind = &ph[i];
 	}
-	if (!text.end)
+	if (text.end <= addr)
 		return -ENOEXEC;
 	if (unwind) {
 		text.unwind = text.bias + unwind->p_vaddr;
@@ -76,7 +76,8 @@ int elfmem_function(pid_t tid, const struct elfmem_text *text, uint64_t addr, ui
 	struct unwind_entry entry = {0};
 	uint64_t table = text->unwind + sizeof(head);
 
-	if (!text->unwind || mem_read(tid, text->unwind, &head, sizeof(head)) < 0)
+	if (!text->unwind || text->unwind_size < sizeof(head) ||
+	    mem_read(tid, text->unwind, &head, sizeof(head)) < 0)
 		return -ENOENT;
 	if (head.version != 1 || head.count_encoding != ENC_COUNT ||
 	    head.table_encoding != ENC_TABLE || !head.count ||

@@ -3,28 +3,29 @@
 #include "tracer/filter.h"
 #include "tracer/mm.h"
 #include "tracer/objects.h"
+#include "tracer/patch.h"
 #include "tracer/regs.h"
 #include "tracer/util.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * The first stop at a site that is known from another process pays for the change (about as much
- * as one pair of stops); one that is not known has to be looked at first.
- */
+/* A program that opens no more files than its loader does is not worth a copied page. */
+#define STOPS_TO_START 3
+/* From then on: a site that is not known is looked at when it comes again. */
 #define HITS_TO_LEARN 2
+/* A site that was changed and stops all the same may have been mapped anew. */
+#define HITS_TO_DOUBT 8
+/* Kernels can forbid it (proc_mem.force_override, 6.12). */
+#define FAILURES_MAX 8
 
 struct fastpath {
 	struct stub_marks marks;
 	struct objects *objects;
 	uint64_t patched;
-	bool broken; /* this kernel does not let us write */
+	unsigned failures; /* in a row: writes that the kernel did not let us do */
 };
 
 int fastpath_new(const struct stub_marks *marks, struct fastpath **ret)
@@ -59,10 +60,13 @@ uint64_t fastpath_patched(const struct fastpath *f)
 
 void fastpath_execed(struct tracee *t)
 {
+	bool filtered = t->own_filter || (t->mm && t->mm->filtered);
+
 	mm_unref(t->mm);
 	t->mm = mm_new();
+	t->own_filter = filtered;
 	if (t->mm)
-		t->mm->closed = t->own_filter;
+		t->mm->closed = t->mm->filtered = filtered;
 }
 
 /* 1 or 0; -1: it can't be known. */
@@ -84,54 +88,15 @@ void fastpath_cloned(const struct tracee *t, struct tracee *child)
 	child->mm = shared == 1 ? mm_ref(t->mm) : mm_copy(t->mm);
 }
 
-/* ---- writing ---- */
-
-static int open_memory(pid_t tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", tid);
-	return open(path, O_RDWR | O_CLOEXEC);
-}
-
-static bool write_at(int mem, uint64_t addr, const void *bytes, size_t n)
-{
-	return pwrite(mem, bytes, n, (off_t)addr) == (ssize_t)n;
-}
-
-static bool holds(int mem, uint64_t addr, const uint8_t *bytes, size_t n)
-{
-	uint8_t now[STUB_SIZE];
-
-	return pread(mem, now, n, (off_t)addr) == (ssize_t)n && memcmp(now, bytes, n) == 0;
-}
-
-/* The stub first, then the way to it. False: nothing was changed that anybody reaches. */
-static bool patch_site(struct fastpath *f, int mem, const struct stub_site *site, uint64_t at)
-{
-	static const uint8_t unused[STUB_SIZE], call[] = {0x0f, 0x05};
-	uint8_t stub[STUB_SIZE], jump[STUB_JUMP];
-
-	if (stub_build(site, &f->marks, at, stub, jump) < 0 ||
-	    !holds(mem, site->syscall, call, sizeof(call)) ||
-	    !holds(mem, site->syscall - site->before_len, site->before, site->before_len) ||
-	    !holds(mem, at, unused, sizeof(unused)))
-		return false;
-	if (!write_at(mem, at, stub, sizeof(stub)) ||
-	    !write_at(mem, site->syscall - site->before_len, jump, sizeof(jump))) {
-		f->broken = true;
-		return false;
-	}
-	return true;
-}
+/* ---- changing ---- */
 
 /* Every site that is known of the object. */
 static void patch_object(struct fastpath *f, struct tracee *t, const struct object *o,
 			 const struct maps_region *where)
 {
-	int mem AUTOCLOSE = open_memory(t->tid);
+	int mem AUTOCLOSE = patch_open(t->tid);
 
-	for (size_t i = 0; mem >= 0 && i < o->len && !f->broken; i++) {
+	for (size_t i = 0; mem >= 0 && i < o->len; i++) {
 		struct stub_site site;
 		uint64_t at;
 		if (!object_site(o, i, where, &site, &at))
@@ -139,11 +104,14 @@ static void patch_object(struct fastpath *f, struct tracee *t, const struct obje
 		struct mm_site *s = mm_site(t->mm, site.syscall + 2);
 		if (!s || s->stub || s->hopeless)
 			continue;
-		s->hopeless = !patch_site(f, mem, &site, at);
-		if (s->hopeless)
+		int r = patch_site(mem, &site, &f->marks, at);
+		s->hopeless = r < 0;
+		if (r < 0) {
+			f->failures += r != -ENOENT;
 			continue;
-		s->stub = at;
-		s->site = site;
+		}
+		f->failures = 0;
+		mm_patched(t->mm, s, &site, at);
 		f->patched++;
 	}
 }
@@ -151,40 +119,49 @@ static void patch_object(struct fastpath *f, struct tracee *t, const struct obje
 void fastpath_close(struct fastpath *f, struct tracee *t)
 {
 	t->own_filter = true;
-	if (!t->mm || t->mm->closed)
+	if (!t->mm || t->mm->filtered)
 		return;
-	t->mm->closed = true;
-	if (!f || t->mm->tasks != 1)
+	t->mm->closed = t->mm->filtered = true;
+	if (!f)
 		return;
-	int mem AUTOCLOSE = open_memory(t->tid);
+	int mem AUTOCLOSE = patch_open(t->tid);
 	for (size_t i = 0; mem >= 0 && i < t->mm->len; i++) {
 		struct mm_site *s = &t->mm->site[i];
-		/* The stub stays: nobody is in it, and nobody comes any more. */
-		if (s->stub &&
-		    write_at(mem, s->site.syscall - s->site.before_len, s->site.before, STUB_JUMP))
-			s->stub = 0;
+		/* The stub stays, if nobody comes to it any more: a handler may return into it. */
+		if (s->stub && t->mm->tasks == 1)
+			(void)patch_undo(mem, s, &f->marks);
+		else if (s->stub && patch_switch_off(mem, s, &f->marks) == 0)
+			s->off = true;
 	}
 }
 
 /* ---- at a stop ---- */
 
-static const struct mm_site *site_of_stub(const struct mm *mm, uint64_t ip)
+static bool stands(const struct fastpath *f, const struct tracee *t, const struct mm_site *s)
 {
-	for (size_t i = 0; mm && i < mm->len; i++)
-		if (mm->site[i].stub && ip - mm->site[i].stub < STUB_SIZE)
-			return &mm->site[i];
-	return NULL;
+	int mem AUTOCLOSE = patch_open(t->tid);
+
+	return mem >= 0 && patch_stands(mem, s, &f->marks);
 }
 
-/* Take the mark out of the copy of the arguments; false: there is none of ours. */
-static bool unmark(const struct fastpath *f, struct regs_call *at, unsigned arg)
+void fastpath_surface(struct fastpath *f, struct tracee *t)
 {
-	uint32_t upper = (uint32_t)(at->args[arg] >> 32);
+	uint64_t ip;
 
-	if (upper != f->marks.pass && upper != f->marks.report)
+	if (!f || !t->mm || !t->mm->len || regs_ip(t->tid, &ip) < 0)
+		return;
+	const struct mm_site *s = mm_site_of_stub(t->mm, ip);
+	if (s && stands(f, t, s))
+		(void)regs_leave_stub(t->tid, &s->site, s->stub, f->marks.pass); /* ESRCH */
+}
+
+/* Does it come from the marked call of this stub? The mark may have met something there. */
+static bool is_marked_call(const struct fastpath *f, const struct tracee *t,
+			   const struct mm_site *s, uint32_t upper)
+{
+	if (t->at.nr != s->site.nr || stub_place(&s->site, t->at.ip - s->stub) != STUB_CALLED)
 		return false;
-	at->args[arg] = (uint32_t)at->args[arg];
-	return true;
+	return upper == f->marks.pass || stands(f, t, s);
 }
 
 int fastpath_leave(struct fastpath *f, struct tracee *t)
@@ -193,12 +170,19 @@ int fastpath_leave(struct fastpath *f, struct tracee *t)
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	int error = 0;
 
-	if (!f || t->at.arch != SYS_ARCH_X86_64 || !ent || ent->mark < 0 ||
-	    !unmark(f, &t->at, (unsigned)ent->mark))
+	if (!f || t->at.arch != SYS_ARCH_X86_64 || !ent || ent->mark < 0)
 		return 0;
-	if (report)
+	uint64_t *arg = &t->at.args[ent->mark];
+	uint32_t upper = (uint32_t)(*arg >> 32);
+	const struct mm_site *s = t->mm ? mm_site_of_stub(t->mm, t->at.ip) : NULL;
+	if (report && upper == f->marks.report) {
 		error = regs_reported_error(t->tid);
-	const struct mm_site *s = site_of_stub(t->mm, t->at.ip);
+		*arg = (uint32_t)*arg;
+	} else if (s && is_marked_call(f, t, s, upper)) {
+		*arg -= (uint64_t)f->marks.pass << 32;
+	} else {
+		return 0;
+	}
 	if (s) {
 		t->at.ip = s->ip;
 		if (regs_move(t->tid, &t->at, (unsigned)ent->mark) < 0)
@@ -210,20 +194,38 @@ int fastpath_leave(struct fastpath *f, struct tracee *t)
 	return error;
 }
 
+/* What has a stub and stops all the same: a call interrupted, or the text is another by now. */
+static void doubt(struct fastpath *f, struct tracee *t, struct mm_site *s)
+{
+	if (t->at.nr != s->site.nr || ++s->hits % HITS_TO_DOUBT || stands(f, t, s))
+		return;
+	s->stub = 0;
+	s->hits = 0;
+}
+
+static bool may_change(const struct fastpath *f, const struct mm *mm)
+{
+	return mm && !mm->closed && mm->tasks == 1 && f->failures < FAILURES_MAX;
+}
+
 void fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent)
 {
 	struct maps_region where;
 	uint64_t base;
 
-	if (!f || f->broken || !t->mm || t->mm->closed || t->mm->tasks != 1 ||
-	    t->at.arch != SYS_ARCH_X86_64 || !filter_passes(ent))
+	if (!f || t->at.arch != SYS_ARCH_X86_64 || !filter_passes(ent) || !may_change(f, t->mm) ||
+	    ++t->mm->stops < STOPS_TO_START)
 		return;
 	struct mm_site *s = mm_site(t->mm, t->at.ip);
-	if (!s || s->stub || s->hopeless || ++s->hits > HITS_TO_LEARN)
+	if (s && s->stub)
+		doubt(f, t, s);
+	if (!s || s->stub || s->hopeless || s->hits == HITS_TO_LEARN)
 		return;
-	if (maps_find(t->tid, t->at.ip - 2, &where, &base) < 0 || !where.ino || !where.exec)
+	s->hits++;
+	if (maps_find(t->tid, t->at.ip - 2, &where, &base) < 0 || !where.ino || !where.exec ||
+	    where.write || where.shared)
 		return;
-	const struct object *o = objects_find(f->objects, &where, t->at.ip - 2);
+	const struct object *o = objects_find(f->objects, t->tid, &where, base, t->at.ip - 2);
 	if (!o && s->hits == HITS_TO_LEARN)
 		o = objects_learn(f->objects, t, ent, &where, base);
 	if (o)

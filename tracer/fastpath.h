@@ -1,12 +1,11 @@
 /*
  * fastpath: watched calls that succeed stop no more. Inside the room; x86-64 only.
  *
- * The second time that one `syscall` instruction of a mapped file makes a watched call, the
- * instruction before it becomes a jump to a stub (tracer/stub.h) in the unused end of the same
- * executable segment: nothing new is mapped. Where that can be done is learned once for each file
- * and run; every later process that maps the file is changed at its first stop in it. Written is
- * through /proc/PID/mem, which copies the page: no file changes, and no page is ever writable for
- * the tracee.
+ * Once an image has made a few watched calls: the second time that one `syscall` instruction of a
+ * mapped file makes one, the instruction before it becomes a jump to a stub (tracer/stub.h) in the
+ * unused end of the same executable segment: nothing new is mapped. Where in the file else that can
+ * be done is learned with it, once for each file and run; every later image is changed at its first
+ * stop in the file. Written is through /proc/PID/mem (tracer/patch.h).
  *
  * Not done, and then every call takes its two stops: more than one task in the address space (one
  * of them could be in the middle of the bytes), a seccomp filter of the program's own (it would see
@@ -35,8 +34,22 @@ uint64_t fastpath_patched(const struct fastpath *f);
 void fastpath_execed(struct tracee *t);
 /* A child or thread was born of t: its address space is t's, or a copy of it. */
 void fastpath_cloned(const struct tracee *t, struct tracee *child);
-/* t is about to install a filter: what was changed is changed back, and nothing new is. */
+/*
+ * t is about to install a filter, which must not see the marks: what was changed is changed back
+ * and nothing new is. With more than one task in the address space the stubs are switched off
+ * instead: a byte is written at once. (One of the others can be between that byte and its call;
+ * if the filter is for all threads, it sees that one mark.)
+ */
 void fastpath_close(struct fastpath *f, struct tracee *t);
+
+/* ---- at a stop that is not a call's ---- */
+
+/*
+ * A thread that a signal or a job-control stop meets in a stub is put on the plain path: its
+ * handler and what it unwinds or compares (pthread_cancel's looks where it was), and a call that is
+ * begun anew, are as if there were no stub.
+ */
+void fastpath_surface(struct fastpath *f, struct tracee *t);
 
 /* ---- at a seccomp stop of a watched call ---- */
 

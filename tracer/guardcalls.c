@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 
 /* linux/landlock.h, ABI 8: the whole process enters the domain. */
 #define RESTRICT_TSYNC 8
@@ -75,6 +76,14 @@ static int guard_socketcall(struct tracer *tr, struct tracee *t)
 	return 0;
 }
 
+/* Programs ask seccomp(2) more often than they use it. */
+static bool installs_filter(const struct tracee *t)
+{
+	uint32_t operation = (uint32_t)t->at.args[0];
+
+	return operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER;
+}
+
 int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	enum sys_id id = sysent_id(ent);
@@ -86,7 +95,7 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 		return guard_clone3(t);
 	if (id == SYS_ID_socketcall)
 		return guard_socketcall(tr, t);
-	if (id == SYS_ID_seccomp || id == SYS_ID_prctl)
+	if (id == SYS_ID_prctl || (id == SYS_ID_seccomp && installs_filter(t)))
 		fastpath_close(tr->fast, t);
 	if (id == SYS_ID_landlock_restrict_self) {
 		tracee_to(t, TRACEE_CALL);

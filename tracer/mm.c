@@ -24,7 +24,9 @@ struct mm *mm_copy(const struct mm *mm)
 
 	if (!copy)
 		return NULL;
+	copy->stops = mm->stops;
 	copy->closed = mm->closed;
+	copy->filtered = mm->filtered;
 	copy->site = mm->len ? malloc(mm->len * sizeof(*mm->site)) : NULL;
 	if (!copy->site)
 		return copy;
@@ -58,4 +60,22 @@ struct mm_site *mm_site(struct mm *mm, uint64_t ip)
 	}
 	mm->site[mm->len] = (struct mm_site){.ip = ip};
 	return &mm->site[mm->len++];
+}
+
+void mm_patched(struct mm *mm, struct mm_site *s, const struct stub_site *site, uint64_t stub)
+{
+	for (size_t i = 0; i < mm->len; i++) {
+		struct mm_site *other = &mm->site[i];
+		if (other->stub && other->stub < stub + STUB_SIZE && stub < other->stub + STUB_SIZE)
+			*other = (struct mm_site){.ip = other->ip};
+	}
+	*s = (struct mm_site){.ip = s->ip, .stub = stub, .site = *site};
+}
+
+struct mm_site *mm_site_of_stub(const struct mm *mm, uint64_t ip)
+{
+	for (size_t i = 0; i < mm->len; i++)
+		if (mm->site[i].stub && ip - mm->site[i].stub < STUB_SIZE)
+			return &mm->site[i];
+	return NULL;
 }

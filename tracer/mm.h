@@ -18,11 +18,14 @@ struct mm_site {
 	struct stub_site site; /* where there is a stub */
 	unsigned hits;
 	bool hopeless; /* it can't be changed */
+	bool off;      /* its stub leaves every call to the plain `syscall` (stub_switch()) */
 };
 
 struct mm {
 	unsigned tasks;
-	bool closed; /* no site is changed any more */
+	unsigned stops; /* watched calls that took the slow way */
+	bool closed;	/* no site is changed any more */
+	bool filtered;	/* by a seccomp filter of the program's own; the next image will be, too */
 	size_t len, cap;
 	struct mm_site *site; /* owned; up to MM_SITES_MAX */
 };
@@ -35,3 +38,10 @@ struct mm *mm_copy(const struct mm *mm);
 void mm_unref(struct mm *mm);
 /* The site with this ip, or a new one; NULL beyond the limit. A loan until the next call. */
 struct mm_site *mm_site(struct mm *mm, uint64_t ip);
+/*
+ * s has a stub now, at this address. Where it has taken the place of another's that one is gone:
+ * its object was unmapped.
+ */
+void mm_patched(struct mm *mm, struct mm_site *s, const struct stub_site *site, uint64_t stub);
+/* The site whose stub holds ip, or NULL. */
+struct mm_site *mm_site_of_stub(const struct mm *mm, uint64_t ip);

@@ -1,6 +1,7 @@
 #include "tracer/objects.h"
 
 #include "tracer/elfmem.h"
+#include "tracer/filter.h"
 #include "tracer/insn.h"
 #include "tracer/mem.h"
 #include "tracer/util.h"
@@ -8,12 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#define OBJECTS_MAX  1024
 #define FUNCTION_MAX 4096 /* bytes decoded for one site */
-#define SLOTS_MAX    16	  /* stubs in one object */
+#define SLOTS_MAX    24	  /* stubs in one object */
+#define SLOTS_SPARE  4	  /* of them, for sites that a program comes to */
 #define SYSCALL_SIZE 2
+#define SCAN_MAX     (4u << 20) /* bytes of one text */
+#define SCAN_CHUNK   (64u << 10)
 
 struct objects {
 	struct object *first;
+	size_t len;
 };
 
 struct objects *objects_new(void)
@@ -41,16 +47,53 @@ static struct object *find(const struct objects *os, const struct maps_region *w
 	return o;
 }
 
-const struct object *objects_find(const struct objects *os, const struct maps_region *where,
-				  uint64_t syscall)
+static bool knows(const struct object *o, uint64_t offset)
+{
+	for (size_t i = 0; i < o->len; i++)
+		if (o->site[i].offset == offset)
+			return true;
+	return false;
+}
+
+static uint64_t offset_of(const struct maps_region *where, uint64_t address)
+{
+	return address - where->start + where->offset;
+}
+
+/*
+ * The filler behind the segment's last byte, up to the end of its last page: how many stubs fit,
+ * and in *ret_room the file offset of the first.
+ */
+static size_t measure_room(const struct maps_region *where, const struct elfmem_text *text,
+			   uint64_t *ret_room)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t begin = (text->end + 15) & ~(uint64_t)15, end = (text->end + page - 1) & -page;
+
+	*ret_room = 0;
+	if (begin < text->end || begin <= where->start)
+		return 0;
+	if (end > where->end)
+		end = where->end;
+	*ret_room = offset_of(where, begin);
+	size_t slots = begin < end ? (end - begin) / STUB_SIZE : 0;
+	return slots < SLOTS_MAX ? slots : SLOTS_MAX;
+}
+
+const struct object *objects_find(const struct objects *os, pid_t tid,
+				  const struct maps_region *where, uint64_t base, uint64_t syscall)
 {
 	const struct object *o = find(os, where);
-	uint64_t offset = syscall - where->start + where->offset;
+	struct elfmem_text text;
+	uint64_t room, offset = offset_of(where, syscall);
 
-	for (size_t i = 0; o && i < o->len; i++)
-		if (o->site[i].offset == offset)
-			return o;
-	return NULL;
+	if (!o || !base || !knows(o, offset))
+		return NULL;
+	/* Another file may have the inode by now: then what is zero there is its data, maybe. */
+	if (elfmem_text(tid, base, syscall, offset, &text) < 0 ||
+	    measure_room(where, &text, &room) < o->len || room != o->room)
+		return NULL;
+	return o;
 }
 
 /* ---- learning ---- */
@@ -61,93 +104,148 @@ static bool is_number_move(const uint8_t *before, int32_t nr)
 	return before[0] == 0xb8 && memcmp(before + 1, &nr, sizeof(nr)) == 0;
 }
 
-static unsigned length_before(const struct tracee *t, const struct elfmem_text *text,
-			      uint64_t syscall)
+static unsigned length_before(pid_t tid, const struct elfmem_text *text, uint64_t syscall)
 {
 	uint8_t code[FUNCTION_MAX];
 	uint64_t function;
 
-	if (elfmem_function(t->tid, text, syscall, &function) < 0 ||
+	if (elfmem_function(tid, text, syscall, &function) < 0 ||
 	    syscall - function > sizeof(code) ||
-	    mem_read(t->tid, function, code, syscall - function) < 0)
+	    mem_read(tid, function, code, syscall - function) < 0)
 		return 0;
 	return insn_movable_before(code, syscall - function, STUB_JUMP);
 }
 
-/* What stands before the syscall. False: nothing that can be replaced. */
-static bool look_at_site(const struct tracee *t, const struct sysent *ent,
-			 const struct elfmem_text *text, struct stub_site *ret)
+static struct stub_site site_of(const struct sysent *ent)
 {
-	uint64_t syscall = t->at.ip - SYSCALL_SIZE;
-	struct stub_site site = {.nr = (int32_t)t->at.nr,
-				 .mark_arg = (uint8_t)ent->mark,
-				 .two_paths = ent->need[1] != CALL_NEED_NONE};
-	unsigned len = length_before(t, text, syscall);
+	return (struct stub_site){.nr = ent->nr[SYS_ARCH_X86_64],
+				  .mark_arg = (uint8_t)ent->mark,
+				  .two_paths = ent->need[1] != CALL_NEED_NONE};
+}
 
-	if (!len && mem_read(t->tid, syscall - STUB_JUMP, site.before, STUB_JUMP) == 0 &&
-	    is_number_move(site.before, site.nr))
-		len = STUB_JUMP;
-	if (!len || mem_read(t->tid, syscall - len, site.before, len) < 0)
+/* What stands before the syscall. False: nothing that can be replaced. */
+static bool look_at_site(pid_t tid, const struct sysent *ent, const struct elfmem_text *text,
+			 uint64_t syscall, struct stub_site *ret)
+{
+	struct stub_site site = site_of(ent);
+	unsigned len = STUB_JUMP;
+
+	if (mem_read(tid, syscall - len, site.before, len) < 0)
 		return false;
+	if (!is_number_move(site.before, site.nr)) {
+		len = length_before(tid, text, syscall);
+		if (!len || mem_read(tid, syscall - len, site.before, len) < 0)
+			return false;
+	}
 	site.before_len = (uint8_t)len;
 	*ret = site;
 	return true;
 }
 
-/* Behind the segment's last byte, up to the end of its last page. */
-static void measure_room(struct object *o, const struct maps_region *where,
-			 const struct elfmem_text *text)
+/* NULL: no memory, or no more of them. */
+static struct object *add_object(struct objects *os, const struct maps_region *where)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t begin = (text->end + 15) & ~(uint64_t)15, end = (text->end + page - 1) & -page;
-
-	if (end > where->end)
-		end = where->end;
-	o->room = begin - where->start + where->offset;
-	o->slots = begin < end ? (end - begin) / STUB_SIZE : 0;
-	if (o->slots > SLOTS_MAX)
-		o->slots = SLOTS_MAX;
-}
-
-static struct object *add_object(struct objects *os, const struct maps_region *where,
-				 const struct elfmem_text *text)
-{
-	struct object *o = calloc(1, sizeof(*o));
+	struct object *o = os->len < OBJECTS_MAX ? calloc(1, sizeof(*o)) : NULL;
 
 	if (!o)
 		return NULL;
-	o->dev = where->dev;
-	o->ino = where->ino;
-	measure_room(o, where, text);
-	o->site = calloc(o->slots + 1, sizeof(*o->site));
+	o->site = calloc(SLOTS_MAX, sizeof(*o->site));
 	if (!o->site) {
 		free(o);
 		return NULL;
 	}
+	o->dev = where->dev;
+	o->ino = where->ino;
 	o->next = os->first;
 	os->first = o;
+	os->len++;
 	return o;
+}
+
+static void add_site(struct object *o, uint64_t offset, const struct stub_site *site)
+{
+	if (o->len < o->slots && !knows(o, offset))
+		o->site[o->len++] = (struct object_site){offset, *site};
+}
+
+/* mov $nr,%eax; syscall */
+static const struct sysent *opens_at(const uint8_t *code)
+{
+	int32_t nr;
+
+	if (code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		return NULL;
+	memcpy(&nr, code + 1, sizeof(nr));
+	const struct sysent *ent = sysent_by_nr(SYS_ARCH_X86_64, nr);
+	return ent && filter_passes(ent) && ent->need[0] == CALL_NEED_OPEN ? ent : NULL;
+}
+
+static void scan(struct object *o, const struct maps_region *where, uint64_t at,
+		 const uint8_t *code, size_t len)
+{
+	const size_t size = STUB_JUMP + SYSCALL_SIZE;
+	const uint8_t *end = code + len, *p = code;
+
+	while ((size_t)(end - p) >= size && o->len + SLOTS_SPARE < o->slots) {
+		p = memchr(p, 0xb8, (size_t)(end - p) - size + 1);
+		if (!p)
+			return;
+		const struct sysent *ent = opens_at(p);
+		if (ent) {
+			struct stub_site site = site_of(ent);
+			memcpy(site.before, p, STUB_JUMP);
+			site.before_len = STUB_JUMP;
+			add_site(o, offset_of(where, at + (size_t)(p - code) + STUB_JUMP), &site);
+		}
+		p++;
+	}
+}
+
+static void scan_text(struct object *o, pid_t tid, const struct maps_region *where,
+		      const struct elfmem_text *text)
+{
+	const size_t overlap = STUB_JUMP + SYSCALL_SIZE - 1;
+	uint8_t *code AUTOFREE = malloc(SCAN_CHUNK);
+	uint64_t at = where->start, end = text->end < where->end ? text->end : where->end;
+
+	if (end - at > SCAN_MAX)
+		return;
+	while (code && at + overlap < end && o->len + SLOTS_SPARE < o->slots) {
+		size_t n = end - at < SCAN_CHUNK ? end - at : SCAN_CHUNK;
+		if (mem_read(tid, at, code, n) < 0)
+			return;
+		scan(o, where, at, code, n);
+		at += n - overlap;
+	}
 }
 
 const struct object *objects_learn(struct objects *os, const struct tracee *t,
 				   const struct sysent *ent, const struct maps_region *where,
 				   uint64_t base)
 {
-	uint64_t syscall = t->at.ip - SYSCALL_SIZE;
-	uint64_t offset = syscall - where->start + where->offset;
+	uint64_t syscall = t->at.ip - SYSCALL_SIZE, room;
 	struct elfmem_text text;
 	struct stub_site site;
 
-	if (!base || elfmem_text(t->tid, base, syscall, offset, &text) < 0 ||
-	    !look_at_site(t, ent, &text, &site))
+	if (!base || syscall - where->start < STUB_INSN_MAX ||
+	    elfmem_text(t->tid, base, syscall, offset_of(where, syscall), &text) < 0 ||
+	    !look_at_site(t->tid, ent, &text, syscall, &site))
 		return NULL;
+	size_t slots = measure_room(where, &text, &room);
 	struct object *o = find(os, where);
+	if (!o && slots)
+		o = add_object(os, where);
 	if (!o)
-		o = add_object(os, where, &text);
-	if (!o || o->len == o->slots)
 		return NULL;
-	o->site[o->len++] = (struct object_site){offset, site};
-	return o;
+	bool fresh = o->room != room || o->slots != slots;
+	if (fresh) /* another file has that inode now */
+		o->len = 0;
+	o->room = room;
+	o->slots = slots;
+	add_site(o, offset_of(where, syscall), &site);
+	if (fresh)
+		scan_text(o, t->tid, where, &text);
+	return knows(o, offset_of(where, syscall)) ? o : NULL;
 }
 
 bool object_site(const struct object *o, size_t i, const struct maps_region *where,

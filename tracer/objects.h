@@ -29,10 +29,15 @@ struct object {
 
 struct objects *objects_new(void);
 void objects_free(struct objects *os);
-/* The object, if a site at this address is known of it. */
-const struct object *objects_find(const struct objects *os, const struct maps_region *where,
-				  uint64_t syscall);
-/* Look at the site that t is stopped behind. The object, or NULL where it can't be changed. */
+/* The object that is mapped there at base, if a site at this address is known of it. */
+const struct object *objects_find(const struct objects *os, pid_t tid,
+				  const struct maps_region *where, uint64_t base, uint64_t syscall);
+/*
+ * Look at the site that t is stopped behind, and the first time at the whole text: what opens files
+ * with the number moved right before is learned, too (some 100 us a MiB). A program may have more
+ * than one thread when it comes there first, and then it is too late. The object, or NULL where it
+ * can't be changed.
+ */
 const struct object *objects_learn(struct objects *os, const struct tracee *t,
 				   const struct sysent *ent, const struct maps_region *where,
 				   uint64_t base);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -163,6 +164,37 @@ int regs_set_number(pid_t tid, int64_t nr)
 	return set(tid, &r);
 }
 
+int regs_ip(pid_t tid, uint64_t *ret)
+{
+	errno = 0;
+	long ip = ptrace(PTRACE_PEEKUSER, tid, offsetof(struct user_regs_struct, rip), NULL);
+	if (errno)
+		return -errno;
+	*ret = (uint64_t)ip;
+	return 0;
+}
+
+int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	enum stub_place place = stub_place(site, r.rip - stub);
+	bool made = place == STUB_CALLED || place == STUB_MADE;
+	if (place == STUB_REPORTS || (made && stub_reports(site, (int64_t)r.rax)))
+		return 0;
+	if (place == STUB_MARKED || place == STUB_CALLED)
+		*arg_of(&r, SYS_ARCH_X86_64, site->mark_arg) -= (uint64_t)pass << 32;
+	r.rip = site->syscall;
+	if (place == STUB_BEGIN)
+		r.rip -= site->before_len;
+	if (made) /* one that is to be begun anew is so by the kernel, from here */
+		r.rip += INSN_SIZE;
+	return set(tid, &r);
+}
+
 int regs_reported_error(pid_t tid)
 {
 	struct user_regs_struct r;
@@ -317,6 +349,22 @@ int regs_set_number(pid_t tid, int64_t nr)
 {
 	(void)tid;
 	(void)nr;
+	return -EOPNOTSUPP;
+}
+
+int regs_ip(pid_t tid, uint64_t *ret)
+{
+	(void)tid;
+	(void)ret;
+	return -EOPNOTSUPP;
+}
+
+int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass)
+{
+	(void)tid;
+	(void)site;
+	(void)stub;
+	(void)pass;
 	return -EOPNOTSUPP;
 }
 

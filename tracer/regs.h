@@ -16,6 +16,8 @@
 enum regs_at { REGS_AT_NONE, REGS_AT_ENTRY, REGS_AT_SECCOMP, REGS_AT_EXIT };
 
 /* What PTRACE_GET_SYSCALL_INFO (5.3) tells. */
+struct stub_site;
+
 struct regs_call {
 	enum regs_at at;
 	enum sys_arch arch; /* SYS_ARCH_COUNT: none that we know */
@@ -47,6 +49,14 @@ int regs_set_result(pid_t tid, int64_t result);
 int regs_skip(pid_t tid, int64_t result);
 /* At a seccomp stop: instruction pointer and argument i become those of `call`. */
 int regs_move(pid_t tid, const struct regs_call *call, unsigned i);
+/* At any stop. */
+int regs_ip(pid_t tid, uint64_t *ret);
+/*
+ * At a signal's or job-control stop somewhere in the stub at this address: the thread is to go on,
+ * and is to be seen, at the plain call instead, made or still to be made. Nothing is done where the
+ * stub has something to report.
+ */
+int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass);
 /* At a seccomp stop: the error that a stub's report brings (tracer/stub.h), 0: none. */
 int regs_reported_error(pid_t tid);
 /*

@@ -47,8 +47,7 @@ int main(int argc, char **argv)
 """
 
 
-@both_users
-class Fast(run_help.RunCase):
+class FastCase(run_help.RunCase):
     def setUp(self):
         super().setUp()
         self.env["PATH"] = "/usr/bin:/bin"
@@ -70,6 +69,9 @@ class Fast(run_help.RunCase):
     def stops(self, done):
         return done.report["engine"]["stops"]
 
+
+@both_users
+class Fast(FastCase):
     def build(self, *how, name="opener", compiler="cc"):
         source = self.write("home/opener.c", OPENER)
         program = os.path.join(self.project, name)
@@ -128,6 +130,100 @@ class Fast(run_help.RunCase):
         program = fixture("fast_filter")
         on, off = self.both_ways(program, self.good, args=("-x", program))
         self.assertEqual("before 0\ntext as before\nafter 0\n", on.out)
+
+
+OBJECT = """
+#include <fcntl.h>
+%s
+long opens(const char *file)
+{
+	long result;
+	__asm__ volatile("movl $257, %%%%eax\\n\\tsyscall" : "=a"(result)
+			 : "D"((long)AT_FDCWD), "S"(file), "d"((long)O_RDONLY) : "rcx", "r11", "memory");
+	return result;
+}
+"""
+
+
+@both_users
+class Ways(FastCase):
+    """tests/fixtures/fast_ways.c."""
+
+    def way(self, name, *more, args=(), most=None):
+        program = fixture("fast_ways")
+        on, off = self.both_ways(program, name, self.good, self.secret, *more, args=("-x", program, *args))
+        self.assertStatus(on)
+        if most is not None:
+            self.assertLess(self.stops(on), most, on)
+        return on
+
+    def test_signals_at_every_moment(self):
+        done = self.way("signals")
+        self.assertEqual("wrong 0, signals many, seen in a stub 0\n", done.out)
+        self.assertEqual(500, done.denials(self.secret)[0]["count"])
+
+    def test_threads_that_start_after_the_change(self):
+        done = self.way("threads", most=1000)
+        self.assertEqual("wrong 0\n", done.out)
+        self.assertEqual(80, done.denials(self.secret)[0]["count"])
+
+    def test_threads_that_were_there_before_are_slow_and_right(self):
+        self.assertEqual("wrong 0\n", self.way("late").out)
+
+    def test_exec_by_a_thread(self):
+        self.assertEqual("wrong 0\n", self.way("exec", most=1000).out)
+
+    def test_children_of_every_kind(self):
+        done = self.way("children")
+        self.assertEqual("fork 0\nvfork 13\nclone 0\nparent's 1\nafter 0\n", done.out)
+        self.assertEqual(13, done.denials(self.secret)[0]["count"])
+
+    def test_a_filter_for_all_threads_finds_no_marks(self):
+        self.assertEqual("wrong 0\nfilter 0\nwrong 0\n", self.way("tsync").out)
+
+    def test_what_is_in_an_upper_half_already(self):
+        """The mark becomes another. The call is made once all the same."""
+        os.mkdir(os.path.join(self.project, "made"))
+        self.own(os.path.join(self.project, "made"))
+        on = self.way("garbage", "made", args=("--rule", "deny write made"))
+        self.assertEqual("wrong 0, refused 50\n", on.out)
+
+    def test_text_that_the_program_writes_over(self):
+        self.assertEqual("wrong 0\n", self.way("rewrite").out)
+
+    def test_a_library_that_the_program_maps_over(self):
+        self.assertEqual("wrong 0\n", self.way("unmapped").out)
+
+    def test_objects_that_come_and_go(self):
+        objects = []
+        for i, more in enumerate(("", "int pad(int x) { return x * 3; } static volatile int y;")):
+            source = self.write(f"home/{i}.c", OBJECT % more)
+            objects.append(os.path.join(self.project, f"{i}.so"))
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", objects[i], source], check=True)
+            self.own(objects[i])
+        done = self.way("dl", *objects, most=2500)
+        self.assertEqual("wrong 0\n", done.out)
+        self.assertEqual(800, done.denials(self.secret)[0]["count"])
+
+    def test_an_open_that_blocks(self):
+        fifo = os.path.join(self.project, "fifo")
+        os.mkfifo(fifo)
+        self.own(fifo)
+        program = fixture("fast_ways")
+        script = '"$@" & p=$!; while kill -CONT $p 2>/dev/null; do sleep 0.05; done; wait $p'
+        on, off = self.both_ways("sh", "-c", script, "sh", program, "fifo", self.good, self.secret, fifo,
+                                 args=("-x", program))
+        self.assertEqual("open Interrupted system call\nopen done\nopen done\ncleaned up\n"
+                         "cancelled 1, handled 2, in a stub 0\n", on.out)
+
+    def test_marks_that_the_program_makes_itself(self):
+        """It can read them in its own stub. It can hide its denial with one, and make some up."""
+        program = fixture("fast_ways")
+        done = self.run_report("--on-denial", "report", "-x", program, "--", program, "lies", self.good, self.secret)
+        self.assertStatus(done)
+        self.assertEqual("pass -13\nafter 0\n", done.out, done)
+        self.assertIn("marks 1\n", done.err)
+        self.assertEqual({self.secret}, {d["path"] for d in done.report["denials"]} - {self.good}, done)
 
 
 if __name__ == "__main__":
