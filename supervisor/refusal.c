@@ -185,8 +185,9 @@ static void act_at_door(struct run *r, struct waiter *w)
 {
 	if (!tracer_is_held(r->tracer, w->who))
 		return;
-	r->brokered += w->question != 0;
-	tracer_set_result(r->tracer, w->who, doorstep_perform(r, w));
+	int64_t result = doorstep_perform(r, w);
+	r->brokered += w->was_asked && result >= 0;
+	tracer_set_result(r->tracer, w->who, result);
 }
 
 /*
@@ -279,6 +280,7 @@ void refusal_act_done(struct run *r, const struct broker_done *done)
 		return; /* the thread died meanwhile */
 	w->act = 0;
 	if (w->at_door) {
+		r->brokered += w->was_asked && done->result >= 0;
 		tracer_set_result(r->tracer, w->who, done->result);
 		waiter_drop(r, w);
 		return;
@@ -663,6 +665,16 @@ static void tell_other(struct run *r, struct waiter *w, int64_t result)
 	record_refused(r, w, NULL, BY_NONE);
 }
 
+/* Allowed since this session was asked, not by a rule before it? */
+static bool is_by_answer(const struct run *r, const struct waiter *w, const struct ruling *ruling)
+{
+	const struct need *need = &w->verdict.need[0];
+	if (ruling->rule && ruling->rule->source == RULE_ANSWER)
+		return true;
+	return need->at && need->at->real &&
+	       (ruling_once_bits(r, w->pid, need->at->real) & need->access);
+}
+
 void refusal_at_door(struct run *r, const struct tracer_event *ev)
 {
 	struct waiter *w = waiter_new(ev);
@@ -680,7 +692,12 @@ void refusal_at_door(struct run *r, const struct tracer_event *ev)
 		return;
 	}
 	/* What no policy speaks of (the network) is as good as allowed. */
-	bool allowed = !w->verdict.need[0].access || ruling_of(r, w).effect == EFFECT_ALLOW;
+	bool allowed = !w->verdict.need[0].access;
+	if (!allowed) {
+		struct ruling ruling = ruling_of(r, w);
+		allowed = ruling.effect == EFFECT_ALLOW;
+		w->was_asked = allowed && is_by_answer(r, w, &ruling);
+	}
 	if (allowed && doorstep_is_instant(w)) {
 		act_at_door(r, w);
 		waiter_free(w);

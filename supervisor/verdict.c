@@ -20,13 +20,12 @@
 
 static uint64_t rights_to_open(const struct call *c, const struct path_at *at)
 {
-	uint64_t rights = 0;
+	/* By access mode. The fourth, for ioctls alone, neither reads nor writes (OPEN_FMODE). */
+	static const uint64_t by_mode[] = {LLR_READ_FILE, LLR_WRITE_FILE,
+					   LLR_READ_FILE | LLR_WRITE_FILE, 0};
 	if (at->exists && S_ISDIR(at->st.st_mode) && (c->open_flags & O_TMPFILE) != O_TMPFILE)
 		return LLR_READ_DIR;
-	if ((c->open_flags & O_ACCMODE) != O_WRONLY)
-		rights |= LLR_READ_FILE;
-	if ((c->open_flags & O_ACCMODE) != O_RDONLY)
-		rights |= LLR_WRITE_FILE;
+	uint64_t rights = by_mode[c->open_flags & O_ACCMODE];
 	if (!at->exists)
 		rights |= LLR_MAKE_REG;
 	else if ((c->open_flags & O_TRUNC) && S_ISREG(at->st.st_mode))
@@ -34,12 +33,17 @@ static uint64_t rights_to_open(const struct call *c, const struct path_at *at)
 	return rights;
 }
 
-/* The rights the kernel asks for path i; *ret_object false: they are asked of the parent alone. */
-static uint64_t rights_for(const struct call *c, unsigned i, bool *ret_object)
+/*
+ * The rights the kernel asks for a call's one path: 0 where it asks none, -1 where nothing is known
+ * of such calls. *ret_object false: they are asked of the parent alone.
+ */
+static uint64_t rights_for(const struct verdict_input *in, bool *ret_object)
 {
-	const struct path_at *at = &c->path[i].at;
+	const struct call *c = in->call;
+	const struct path_at *at = &c->path[0].at;
+	const struct lldomain domain = lldomain_of(in->ruleset);
 	*ret_object = false;
-	switch (c->path[i].need) {
+	switch (c->path[0].need) {
 	case CALL_NEED_OPEN:
 		*ret_object = at->exists;
 		return rights_to_open(c, at);
@@ -52,7 +56,7 @@ static uint64_t rights_for(const struct call *c, unsigned i, bool *ret_object)
 	case CALL_NEED_MKDIR:
 		return LLR_MAKE_DIR;
 	case CALL_NEED_MKNOD:
-		return llright_to_make(c->mode);
+		return llmodel_to_make(&domain, c->mode, (dev_t)c->dev);
 	case CALL_NEED_SYMLINK:
 		return LLR_MAKE_SYM;
 	case CALL_NEED_BIND:
@@ -73,7 +77,7 @@ static uint64_t rights_for(const struct call *c, unsigned i, bool *ret_object)
 	case CALL_NEED_COUNT:
 		break;
 	}
-	return 0;
+	return UINT64_MAX;
 }
 
 /*
@@ -186,9 +190,8 @@ static int wall_of(const struct verdict_input *in)
 	if (in->call->path[1].need != CALL_NEED_NONE)
 		return wall_of_move(in);
 	bool object;
-	uint64_t rights = rights_for(in->call, 0, &object);
-	bool granted = rights && grants(in->ruleset, &in->call->path[0].at, object, rights);
-	return granted ? 0 : -EACCES;
+	uint64_t rights = rights_for(in, &object);
+	return !rights || grants(in->ruleset, &in->call->path[0].at, object, rights) ? 0 : -EACCES;
 }
 
 /* Which of the files an exec opens was it? */

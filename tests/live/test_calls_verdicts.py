@@ -20,14 +20,17 @@ OTHER = 12345  # a user that is neither root nor the test's
 #   attr    a rule allows it; the thing itself is immutable (chattr +i)
 #   attrs   an immutable thing, and no rule
 #   frozen  a rule allows it; the directory is immutable
-# s: sandbox, p: permissions, o: other, h: p, or o where fs.protected_hardlinks speaks first, .: it
-# works, or fails for a reason that is none of these.
+# s: sandbox, p: permissions, o: other, h: p, or o where fs.protected_hardlinks speaks first, q: p,
+# where the wall has no word either, .: it works, or fails for a reason that is none of these.
 TABLE = """
 call               of     to     wall  mode  both  sticky  stuck  attr  attrs  frozen
 open_r             file   -      s     p     p     .       s      .     s      .
 open_w             file   -      s     p     p     .       s      p     p      .
 open_rw            file   -      s     p     p     .       s      p     p      .
 open_append        file   -      s     p     p     .       s      p     p      .
+open_3             file   -      .     p     q     .       .      p     p      .
+open_3_trunc       file   -      s     p     p     .       s      p     p      .
+open_3_creat       new    -      s     p     p     .       s      .     s      p
 open_rdonly_trunc  file   -      s     p     p     .       s      p     p      .
 open_dir           sub    -      s     p     p     .       s      .     s      .
 open_creat         new    -      s     p     p     .       s      .     s      p
@@ -57,8 +60,8 @@ rename_exchange    file   sub    s     p     p     p       p      p     p      p
 rename_whiteout    file   new    s     p     p     p       p      p     p      p
 """
 # Root has CAP_DAC_OVERRIDE and CAP_FOWNER inside as well: to it modes and sticky bits say nothing.
-ROOT = {"mode": {"p": ".", "o": "o"}, "both": {"p": "s", "o": "o"},
-        "sticky": {"p": ".", ".": ".", "o": "o"}, "stuck": {"p": "s", "s": "s", "o": "o"}}
+ROOT = {"mode": {"p": ".", "o": "o"}, "both": {"p": "s", "q": ".", "o": "o"},
+        "sticky": {"p": ".", ".": ".", "o": "o"}, "stuck": {"p": "s", "s": "s", ".": ".", "o": "o"}}
 # What is more for root: these need a capability that nothing has inside.
 WITHOUT_CAPABILITY = {"mknod_char", "mknod_block"}
 
@@ -136,7 +139,7 @@ class Verdicts(RunCase):
             if call in WITHOUT_CAPABILITY:
                 return "o"
             return ROOT[reason][cell]
-        return cell
+        return "p" if cell == "q" else cell
 
     def run_them(self, calls, *more):
         words = [w for call in calls for w in call]

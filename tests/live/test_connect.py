@@ -318,6 +318,7 @@ class Asked(ConnectCase):
         self.assertEqual(["connect"], done.asked[0]["access"], done)
         self.assertEqual(1, len(done.asked), done)
         self.assertIn("failed 0", done.out)
+        self.assertGreater(done.report["engine"]["brokered"], 1)
 
     def test_no(self):
         done = self.hold("--", fixture("storm"), "connect", self.there("stream"), answer=deny)

@@ -156,6 +156,22 @@ class Asked(RunCase):
         self.assertEqual("600\n", done.out, done)
         self.assertEqual([["meta"]], [q["access"] for q in done.asked], done)
         self.assertEqual([there], [q["path"] for q in done.asked], done)
+        self.assertEqual(1, done.report["engine"]["brokered"])
+
+    def test_what_an_answer_granted_is_counted(self):
+        """By the answer itself, and by what it left behind; not what needed none, nor what failed."""
+        for name in ("one", "two"):
+            self.write(os.path.join(self.outside, name))
+        done = self.hold("--", "/usr/bin/python3", "-c", "import os, sys\n"
+                         "os.close(os.open('inside', os.O_CREAT))\n"
+                         "for i in range(3):\n"
+                         " for path in sys.argv[1:]: os.chmod(path, 0o600 + i)\n"
+                         f"try: os.chmod('{self.outside}/missing', 0o600)\n"
+                         "except FileNotFoundError: pass\n", "inside", f"{self.outside}/one", f"{self.outside}/two",
+                         answer=allow("session"))
+        self.assertStatus(done)
+        self.assertEqual(2, len(done.asked), done)
+        self.assertEqual(6, done.report["engine"]["brokered"])
 
     def test_no_is_eacces(self):
         there = self.write(os.path.join(self.outside, "file"))

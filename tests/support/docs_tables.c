@@ -21,9 +21,13 @@ static const struct group groups[] = {
 	{SYS_GROUP_WALL, "Landlock can refuse these: watched always",
 	 "The kernel runs the call; one that it refused is held at its end, reported, asked about, "
 	 "and where it is granted done in place."},
-	{SYS_GROUP_META, "Attributes: no Landlock right", "They run unseen."},
+	{SYS_GROUP_META, "Attributes: no Landlock right",
+	 "They wait before they run: decided on as the others are, and where that is yes done in "
+	 "the command's place."},
 	{SYS_GROUP_CONNECT, "Unix sockets by path: no Landlock right before ABI 9",
-	 "They run unseen."},
+	 "They wait as those do, whatever the address, and are done in the command's place. "
+	 "`sendto` "
+	 "without an address, `sendmsg` and `sendmmsg` run unseen."},
 	{SYS_GROUP_MOUNT, "Mounts: EPERM in every Landlock domain that handles files",
 	 "The kernel refuses them, the report counts them; no grant can help."},
 	{SYS_GROUP_GUARD, "Not about paths: the supervisor must see or refuse them",

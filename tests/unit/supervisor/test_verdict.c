@@ -16,17 +16,28 @@
 
 static struct llruleset *rules;
 
-/* What the ruleset grants on one path; NULL: nothing anywhere. */
-static void allow(const char *path, uint64_t rights)
+static struct llabi kernel(void)
 {
 	struct llabi abi;
-	llruleset_free(rules);
-	rules = NULL;
 	if (llabi_detect(&abi))
 		cr_skip("no Landlock here");
-	cr_assert_eq(llruleset_new(&abi, 0, &rules), 0);
+	return abi;
+}
+
+/* What the ruleset of such a kernel grants on one path; NULL: nothing anywhere. */
+static void allow_in(const struct llabi *abi, const char *path, uint64_t rights)
+{
+	llruleset_free(rules);
+	rules = NULL;
+	cr_assert_eq(llruleset_new(abi, 0, &rules), 0);
 	if (path)
 		cr_assert_eq(llruleset_allow_path(rules, path, rights), 0);
+}
+
+static void allow(const char *path, uint64_t rights)
+{
+	const struct llabi abi = kernel();
+	allow_in(&abi, path, rights);
 }
 
 static struct verdict_result judge(const char *name, const uint64_t args[6], int error)
@@ -130,6 +141,46 @@ Test(verdict, a_descriptor_without_truncate)
 	}
 	close(fd);
 	unlink(file);
+}
+
+/* Opened for ioctls alone it is neither read nor written. */
+Test(verdict, the_fourth_access_mode)
+{
+	char file[PATH_MAX];
+	allow(NULL, 0);
+	made_file(file);
+	struct verdict_result r = judge("open", (uint64_t[6]){P(file), O_ACCMODE}, EACCES);
+	cr_expect_eq(r.verdict, VERDICT_OTHER, "%d", r.verdict);
+	cr_expect_eq(r.need[0].access, 0u);
+	verdict_release(&r);
+	r = judge("open", (uint64_t[6]){P(file), O_ACCMODE | O_TRUNC}, EACCES);
+	cr_expect_eq(r.verdict, VERDICT_SANDBOX, "%d", r.verdict);
+	verdict_release(&r);
+	unlink(file);
+}
+
+Test(verdict, a_whiteout_is_what_the_kernel_takes_it_for)
+{
+	static const struct {
+		bool fixed;
+		uint64_t rights;
+		enum verdict want;
+	} rows[] = {
+		{true, LLR_MAKE_REG, VERDICT_OTHER},
+		{true, LLR_MAKE_CHAR, VERDICT_SANDBOX},
+		{false, LLR_MAKE_REG, VERDICT_SANDBOX},
+		{false, LLR_MAKE_CHAR, VERDICT_OTHER},
+	};
+	const uint64_t args[6] = {P("/tmp/warder-no-such-name"), S_IFCHR | 0600, 0};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct llabi abi = kernel();
+		abi.errata = rows[i].fixed ? abi.errata | LLABI_ERRATUM_WHITEOUT
+					   : abi.errata & ~LLABI_ERRATUM_WHITEOUT;
+		allow_in(&abi, "/tmp", rows[i].rights);
+		struct verdict_result r = judge("mknod", args, EACCES);
+		cr_expect_eq(r.verdict, rows[i].want, "row %zu: %d", i, r.verdict);
+		verdict_release(&r);
+	}
 }
 
 Test(verdict, an_ioctl_of_a_device_and_of_a_file)
