@@ -3,6 +3,7 @@
  * --check compares instead of writing: 1 and one line a stale file.
  */
 #include "supervisor/access.h"
+#include "supervisor/presets.h"
 #include "tracer/buf.h"
 #include "tracer/sysent.h"
 #include "tracer/util.h"
@@ -154,13 +155,116 @@ static void processes(struct buf *b)
 #undef NO
 }
 
+/* ---- presets ---- */
+
+/* A table's row: rules that stand together for one reason. */
+struct preset_row {
+	struct buf why;	  /* the comment above */
+	struct buf rule;  /* "allow rw", "allow list exact" */
+	struct buf paths; /* of `rule`, each in backquotes */
+	bool fresh;	  /* the comment was just read and has no rule yet */
+};
+
+static void add_row(struct buf *b, struct preset_row *row)
+{
+	if (row->paths.len)
+		buf_addf(b, "| %s | %s | %s |\n", buf_str(&row->rule), buf_str(&row->paths),
+			 buf_str(&row->why));
+	buf_reset(&row->paths);
+}
+
+static void add_comment(struct buf *b, struct preset_row *row, const char *text)
+{
+	add_row(b, row);
+	if (!row->fresh)
+		buf_reset(&row->why);
+	row->fresh = true;
+	buf_addf(&row->why, "%s%s", row->why.len ? " " : "", text + strspn(text, "# "));
+}
+
+/* "allow rw PATH exact": the path is told apart from the rest. */
+static void add_rule(struct buf *b, struct preset_row *row, char *line)
+{
+	struct buf rule = {0};
+	char *rest = NULL, *path = NULL;
+	size_t at;
+	uint32_t mask;
+	for (char *word = strtok_r(line, " \t", &rest); word && word[0] != '#';
+	     word = strtok_r(NULL, " \t", &rest)) {
+		bool access = rule.len && !path && !access_parse(word, strlen(word), &mask, &at);
+		if (!rule.len || access || path)
+			buf_addf(&rule, "%s%s", rule.len ? " " : "", word);
+		else
+			path = word;
+	}
+	if (strcmp(buf_str(&rule), buf_str(&row->rule)) != 0) {
+		add_row(b, row);
+		buf_reset(&row->rule);
+		buf_add_str(&row->rule, buf_str(&rule));
+	}
+	buf_addf(&row->paths, "%s`%s`", row->paths.len ? " " : "", path ? path : "");
+	row->fresh = false;
+	buf_free(&rule);
+}
+
+/* The first paragraph of the file, then a table of its rules. False: a rule has no reason. */
+static bool add_preset(struct buf *b, const struct preset_text *t)
+{
+	struct preset_row row = {0};
+	char *text AUTOFREE = strdup(t->text);
+	char *rest = text;
+	bool intro = true, reasons = true;
+	buf_addf(b, "\n## %s\n\n", t->name);
+	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+		if (intro && line[0] == '#') {
+			buf_addf(b, "%s\n", line + strspn(line, "# "));
+		} else if (intro) {
+			intro = false;
+			buf_add_str(b, "\n| rule | paths | why |\n|---|---|---|\n");
+		} else if (!line[0]) {
+			add_row(b, &row);
+			row.fresh = false;
+			buf_reset(&row.why);
+		} else if (line[0] == '#') {
+			add_comment(b, &row, line);
+		} else {
+			reasons &= row.why.len > 0;
+			add_rule(b, &row, line);
+		}
+	}
+	add_row(b, &row);
+	buf_free(&row.why);
+	buf_free(&row.rule);
+	buf_free(&row.paths);
+	return reasons;
+}
+
+static void presets(struct buf *b)
+{
+	buf_add_str(b,
+		    "# Presets\n\nGenerated from `supervisor/presets/*.policy` by `./dev docs`. "
+		    "`system`, `tmp` and `project` are always on (`--no-preset NAME`), the others "
+		    "by `--preset NAME`, `use NAME` in a policy, or as an answer.\n\n"
+		    "A rule whose variable is not set is left out. `ask` takes something out of "
+		    "what is allowed around it; `deny` is for what the programs try and go on "
+		    "without. Rules: [accesses](accesses.md); `exact` is the path alone, not what "
+		    "is below it.\n");
+	for (const struct preset_text *t = preset_texts; t->name; t++)
+		if (!add_preset(b, t)) {
+			fprintf(stderr, "presets/%s.policy: a rule has no comment above\n",
+				t->name);
+			b->failed = true;
+		}
+}
+
 static const struct page {
 	const char *name;
 	void (*write)(struct buf *b);
 } pages[] = {{"syscalls.md", syscalls},
 	     {"accesses.md", accesses},
 	     {"rights.md", rights},
-	     {"processes.md", processes}};
+	     {"processes.md", processes},
+	     {"presets.md", presets}};
 
 static int read_old(const char *file, struct buf *ret)
 {
@@ -209,6 +313,10 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
 		struct buf text = {0}, file = {0};
 		pages[i].write(&text);
+		if (buf_error(&text)) {
+			status = 1;
+			continue;
+		}
 		buf_addf(&file, "%s/%s", argv[1], pages[i].name);
 		status |= checking ? check(buf_str(&file), &text) : put(buf_str(&file), &text);
 		buf_free(&text);

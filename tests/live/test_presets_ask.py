@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""First uses of caches without the preset (row I1): one question a directory, which offers the preset."""
+
+import os
+
+from preset_help import FirstRun
+from run_help import both_users, main, needs
+
+GO = {"main.go": "package main\n\nfunc main() { println(2) }\n", "go.mod": "module example.org/a\n\ngo 1.19\n"}
+CRATE = {"Cargo.toml": '[package]\nname = "sample"\nversion = "0.1.0"\nedition = "2021"\n', "src/main.rs": "fn main() {}\n"}
+NODE = {"package.json": '{"name": "app", "version": "1.0.0", "dependencies": {"lib": "file:lib"}}\n',
+        "lib/package.json": '{"name": "lib", "version": "1.0.0"}\n'}
+POM = {"pom.xml": "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId>"
+                  "<version>1</version><packaging>pom</packaging></project>\n"}
+
+
+@both_users
+class FirstUse(FirstRun):
+    def preset_offered(self, q):
+        return [s["path"] for s in q["scopes"] if s["kind"] == "preset"]
+
+    def use_preset(self, q):
+        kinds = [s["kind"] for s in q["scopes"]]
+        scope = kinds.index("preset") if "preset" in kinds else 0
+        return {"answer": "allow", "scope": scope, "lifetime": "session"}
+
+    def directories(self, q):
+        """Yes to the directory with whole letters, as a person would who knows the tool."""
+        letters = [i for i, s in enumerate(q["scopes"]) if s["kind"] == "tree" and "write" in s["access"] and "list" in s["access"]]
+        trees = letters or [i for i, s in enumerate(q["scopes"]) if s["kind"] == "tree"] or [0]
+        return {"answer": "allow", "scope": trees[0], "lifetime": "session"}
+
+    def check(self, preset, command, files, most, env=None):
+        """The command works after at most `most` questions; one answer that takes the preset is enough."""
+        self.make(files)
+        env = {**self.env, **(env or {})}
+        done = self.hold("--", "bash", "-c", command, answer=self.use_preset, env=env, timeout=100)
+        self.assertStatus(done)
+        offered = [self.preset_offered(q) for q in done.asked]
+        self.assertIn([preset], offered, done)
+        after = offered[offered.index([preset]) + 1:]
+        self.assertEqual([], after, done)  # nothing after the preset was taken
+        for path in (".cache", ".npm", ".cargo", "go", ".m2", ".config"):
+            self.native("rm", "-rf", "--", os.path.join(self.home, path))
+        done = self.hold("--", "bash", "-c", command, answer=self.directories, env=env, timeout=100)
+        self.assertStatus(done)
+        self.assertLessEqual(len(done.asked), most, [(q["path"], q["access"]) for q in done.asked])
+        for q in done.asked:
+            for scope in q["scopes"]:
+                self.assertNotEqual((self.home, "tree"), (scope["path"], scope["kind"]))
+
+    @needs("/usr/bin/go")
+    def test_case_I1_go(self):
+        self.check("go", "go build -o prog . && ./prog", GO, 4, {"GOFLAGS": "-mod=mod"})
+
+    @needs("/usr/bin/cargo")
+    def test_case_I1_cargo(self):
+        self.check("rust", "cargo build -q --offline", CRATE, 2)
+
+    @needs("npm")
+    def test_case_I1_npm(self):
+        self.check("node", "npm install --no-audit --no-fund", NODE, 2)
+
+    @needs("mvn")
+    def test_case_I1_mvn(self):
+        self.check("java", "mvn -q --offline validate", POM, 6, {"MAVEN_OPTS": f"-Duser.home={self.home}"})
+
+
+if __name__ == "__main__":
+    main()
