@@ -277,14 +277,22 @@ static void count_preset(const struct planner *p, size_t from, struct scope *s)
 	mark_sensitive(p, s);
 }
 
+/* A directory that the preset itself reads, all of it. */
+static bool is_its_own(const struct planner *p)
+{
+	struct decision d = policy_decide(p->trial, p->d->path, ACCESS_READ);
+	return d.effect == EFFECT_ALLOW && d.rule && d.rule->kind == RULE_TREE &&
+	       strcmp(d.rule->path, p->d->path) == 0;
+}
+
 /*
  * Presets let the way to their directories be made and looked at (exact rules that open no
- * content), which says nothing of who makes it.
+ * content): of ~/.cache that says nothing of who makes it.
  */
 static bool is_only_the_way(const struct planner *p)
 {
 	const uint32_t of_a_way = ACCESS_CREATE | ACCESS_LIST | ACCESS_META;
-	if (p->d->access & ~of_a_way)
+	if ((p->d->access & ~of_a_way) || is_its_own(p))
 		return false;
 	struct decision d = policy_decide(p->trial, p->d->path, p->d->access & -p->d->access);
 	return d.rule && d.rule->kind == RULE_EXACT && !(d.rule->access & ~of_a_way);

@@ -39,7 +39,7 @@ static void teardown(void)
 
 struct result {
 	int status;
-	char out[65536], err[8192];
+	char out[262144], err[8192];
 };
 
 static void slurp(const char *name, char *out, size_t n)
