@@ -1,62 +1,11 @@
 #!/usr/bin/env python3
 """
-Where processes come, stop, go and are reused in odd moments; the table's shapes are in test_shapes.py.
-
-What tracers got wrong before us, and what holds it here (a test's name, or why it can't occur):
-
-Threads, fork, exec
-  exec by a thread that is not the first: its state moves      thread_exec, test_thread_runs, exec_while_held
-  who execs waits for its siblings, we wait for nobody         test_threads_vanish_in_an_exec_at_every_moment
-  a child's first stop before or after its creator's word      storm, freed_in_a_storm
-  a number that is used again                                  test_numbers_that_are_used_again,
-                                                               a_number_that_is_used_again_is_another_thread
-  vfork: the parent sleeps, the memory is shared               vfork, clone_vm
-  clone3, CLONE_PARENT, CLONE_PIDFD, CLONE_UNTRACED            clone3, clone_parent, pidfd, clone_untraced
-  the first thread ends first                                  leader_gone, leader_exit
-  exit events hide exits                                       not asked for (tracer/spawn.c, SEIZE_OPTIONS)
-  what belongs to an address space, kept by pid                nothing is: no code of a tracee is changed
-  an exit stop after the exec event                            resumed by CONT (tracer/family.c): vfork
-  the handshake before the first exec                          handshake_is_disturbed
-Stops and signals
-  a group stop is left as it is, and heard to end              stops_and_goes_on, test_stopped_while_held
-  a signal that is not passed on                               test_they_are_forwarded, granted_under_signals
-  SIGKILL out of any stop                                      test_killed_at_every_moment, killed_while_held
-  SIGCONT and SIGSTOP in between; PTRACE_INTERRUPT             granted_across_a_stop, test_continued_while_held;
-                                                               nothing is ever interrupted
-  restart codes, two exit stops in a row                       test_calls_that_restart_do, fifo
-  the seccomp stop before the entry stop                       before Linux 4.8 only; Landlock is younger
-  a signal between seccomp and exit stop                       timer, fifo
-  one busy thread starves the others                           busy_peer, test_a_busy_process_starves_nobody
-  children of the host's own                                   foreign_children
-  the supervisor dies, and its tree with it                    test_sigkill_of_warder_ends_the_whole_tree,
-                                                               supervisor_is_killed
-  GETEVENTMSG and GETSIGINFO fail                              the first is checked, the second not used
-  signals meant for the command                                test_they_are_forwarded, test_ignored_stays_ignored
-Jobs and lifetime
-  the foreground group                                         test_job_control, test_pipelines
-  a pipe's end that the tracer holds                           test_a_reader_that_goes_away
-  daemons                                                      daemon, test_leftovers_are_ended_and_named
-  orphans come to the subreaper                                daemon, test_an_orphaned_stopped_group_is_told
-  detaching from a tree under a filter                         never done: the tree ends with us
-Privileges and nesting
-  setuid and file capabilities                                 test_setuid, test_su_says_so_itself
-  programs that trace                                          test_traces, test_strace_says_why_itself
-  a tracee looks into the supervisor                           test_nothing_of_it_is_read_written_or_signalled
-  Yama 2 and 3, no Landlock, no ptrace                         nothing is run, status 125:
-                                                               test_a_kernel_without_landlock_runs_nothing, spawn_fails
-  one listener a process                                       filter_notify, test_another_supervisor_has_the_listener
-  filters of the program's own                                 filter_allow, filter_args, filter_errno, filter_trap,
-                                                               filter_trace, filter_strict
-  mounts are refused                                           test_the_whole_family
-  another root, another mount namespace                        test_another_root_is_no_matter_of_landlock,
-                                                               test_a_mount_space_of_its_own
-  i386, x32, vsyscall                                          i386, int80, x32, vsyscall, test_bind_by_socketcall
+Where processes come, stop, go and are reused in odd moments; the table's shapes are in test_shapes.py,
+and which trap is held by which test in tests/tree/test_traps.py.
 """
 
 import os
-import re
 import signal
-import unittest
 
 from run_help import WARDER, RunCase, Talk, both_users, fixture, main, needs
 
@@ -160,25 +109,6 @@ class Corners(RunCase):
         self.assertEqual("done\nbad 0\nbad 0\nx", done.out)
         report = self.read_report()
         self.assertTrue(all(0 < d["pid"] <= 400 for d in report["denials"]), report["denials"])
-
-
-class Names(unittest.TestCase):
-    def test_what_is_named_above_is_there(self):
-        named = set()
-        for line in __doc__.split("\n\n", 2)[2].splitlines():
-            words = line[60:] if line.startswith("  ") else ""
-            named |= set(re.findall(r"\b[a-z]\w*_\w+", words))
-        self.assertGreater(len(named), 40)
-        there = ""
-        for top, _, files in os.walk(os.path.join(os.environ["SOURCE_DIR"], "tests")):
-            for name in files:
-                if name != os.path.basename(__file__):
-                    with open(os.path.join(top, name), encoding="utf-8", errors="replace") as f:
-                        there += f.read()
-        with open(__file__, encoding="utf-8") as f:
-            there += f.read().replace(__doc__, "")
-        for name in sorted(named):
-            self.assertRegex(there, rf"\b{name}\b")
 
 
 if __name__ == "__main__":
