@@ -6,11 +6,13 @@
 #include "supervisor/breadth.h"
 #include "supervisor/guard_move.h"
 #include "supervisor/listener.h"
+#include "supervisor/place.h"
 #include "supervisor/proc.h"
 #include "supervisor/reach.h"
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
@@ -344,13 +346,13 @@ static void guard_thing(const struct run *r, const struct guard *g, const struct
 	const struct rule *rule = NULL;
 	int err = guard_find(g, at, access, &rule);
 	/* Under its own name the policy has spoken already. */
-	if (err && !(rule && rule->path && breadth_is_below(at->real, rule->path))) {
+	if (err && !(rule && rule->path && at->real && breadth_is_below(at->real, rule->path))) {
 		out->effect = rule ? rule->effect : EFFECT_DENY;
 		out->rule = rule;
 		out->note = "it is a protected path under another name";
 		out->asked[0] = access;
 	} else if (!at->exists && makes_a_name(w->call->path[0].need) && at->parent >= 0 &&
-		   would_cover(r, at->real)) {
+		   at->real && would_cover(r, at->real)) {
 		out->effect = EFFECT_DENY;
 		out->rule = NULL;
 		out->note = "a protected path would lie below it";
@@ -444,10 +446,46 @@ static bool is_its_own_again(const struct waiter *w)
 	       proc_holds_open(w->who.tid, at->st.st_dev, at->st.st_ino, c->open_flags);
 }
 
+static bool is_too_deep(const struct path_at *at)
+{
+	return at->told && strlen(at->told) >= PATH_MAX;
+}
+
+/* What stands for all that lies below the deepest directory above the thing that has a path. */
+static uint32_t allowed_from_above(const struct run *r, const struct path_at *at)
+{
+	int fd AUTOCLOSE = at->parent >= 0 ? fcntl(at->parent, F_DUPFD_CLOEXEC, 3) : -1;
+	for (unsigned level = 0; fd >= 0 && level < PLACE_LEVELS_MAX; level++) {
+		char *dir AUTOFREE = NULL;
+		struct reach below;
+		int err = path_of_fd(fd, &dir);
+		if (!err) {
+			reach_of(r->session->policy, dir, &below);
+			return below.allow;
+		}
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = up;
+	}
+	return 0;
+}
+
+/*
+ * Deeper than any path can say (what looks for the limits of getcwd makes such trees): no rule
+ * begins there, so what is allowed everywhere above is allowed. Only what is done where it is: a
+ * move and a program have other paths to be thought of.
+ */
+static bool is_allowed_from_above(const struct run *r, const struct waiter *w,
+				  const struct need *need)
+{
+	return is_too_deep(need->at) && !moves(w->call) && !(need->access & ACCESS_EXEC) &&
+	       !(need->access & ~allowed_from_above(r, need->at));
+}
+
 /* Why can no rule and no answer name it? */
 static const char *why_nameless(const struct path_at *at)
 {
-	if (at->told && strlen(at->told) >= PATH_MAX)
+	if (is_too_deep(at))
 		return "its path is longer than any rule can say";
 	if (at->exists && !at->st.st_nlink)
 		return "it was deleted: no path leads to it any more";
@@ -496,6 +534,8 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 		if (need->at->unreachable || !need->at->real) {
 			if (is_its_own_again(w))
 				return out;
+			if (is_allowed_from_above(r, w, need))
+				continue;
 			out.effect = EFFECT_FORBID;
 			out.note = why_nameless(need->at);
 			return out;
@@ -519,9 +559,11 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 		out.effect = EFFECT_DENY;
 		out.note = "the protected paths could not be looked at";
 	}
+	const struct path_at *at = w->verdict.need[0].at;
+	if (out.effect == EFFECT_ASK && at && !at->real)
+		out.effect = EFFECT_FORBID; /* no question can name it */
 	/* An answer for this very path has looked at the doubt already. */
-	if (out.effect == EFFECT_ASK &&
-	    !(out.asked[0] & ~answered_bits(r, w->pid, w->verdict.need[0].at->real)))
+	if (out.effect == EFFECT_ASK && !(out.asked[0] & ~answered_bits(r, w->pid, at->real)))
 		out.effect = EFFECT_ALLOW;
 	return out;
 }

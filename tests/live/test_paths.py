@@ -109,6 +109,23 @@ class Lengths(PathCase):
         self.assertEqual([], done.report["denials"])
         self.assertTrue(all(line.startswith("ok") for line in done.said), done)
 
+    def test_deep_beside_an_exception(self):
+        """The wall has no rule for all that is below s: what is new there is brokered."""
+        done = self.ops(("mkdir", "s"), ("cd", "s"), ("sub", "x" * 120), ("creat", "deep"), ("read", "deep"),
+                        ("mkdir", "more"), ("creat", "more/deep"), ("unlink", "deep"), args=("--rule", "deny w s/kept"))
+        self.assertNothingAsked(done)
+        self.assertEqual([], done.report["denials"])
+        self.assertTrue(all(line.startswith("ok") for line in done.said), done)
+        self.assertGreater(done.report["engine"]["brokered"], 0)
+
+    def test_deep_where_a_pattern_may_mean_it(self):
+        steps = ("mkdir", "s"), ("cd", "s"), ("sub", "x" * 120)
+        self.assertStatus(self.native(fixture("path_ops"), *(word for step in steps for word in step)))
+        done = self.ops(*steps[1:], ("creat", "deep"), ("creat", "other"), args=("--rule", "deny w **/deep"))
+        self.assertNothingAsked(done)
+        self.assertEqual(["EACCES", "EACCES"], done.said[1:])
+        self.assertEqual({"its path is longer than any rule can say"}, {d["note"] for d in done.report["denials"]})
+
 
 @both_users
 class Memory(PathCase):
