@@ -38,7 +38,7 @@ static void on_broker(void *arg, int fd, uint32_t events)
 	(void)fd;
 	(void)events;
 	while (broker_next(r->broker, &done))
-		refusal_act_done(r, &done);
+		inplace_done(r, &done);
 	events_pump(r);
 }
 

@@ -1,9 +1,10 @@
 /*
  * run: the inside of the engine: one command from spawn to the last process's end. Private to
  * engine.c, prepare.c (before it), asker.c (whom to ask), events.c (what the tracer tells),
- * finish.c (the end), refusal.c (a refused call, from its stop to its end), ruling.c (what the
- * policy says of it), answer.c (what an answer means), record.c and walk.c (what is told of it),
- * permissive.c, lifecycle.c (signals, time, leftovers) and rerun.c.
+ * finish.c (the end), refusal.c (a refused call, from its stop to its end), waiter.c (the
+ * held threads), inquiry.c (what is asked about them), ruling.c (what the policy says), inplace.c
+ * (what is allowed is done), answer.c (what an answer means), record.c and walk.c (what is told of
+ * it), permissive.c, lifecycle.c (signals, time, leftovers) and rerun.c.
  */
 #pragma once
 
@@ -217,13 +218,51 @@ void events_spawn_failed(struct run *r, const struct tracer_event *ev);
 /* finish.c: the report's last members, and the events `error` and `exit`. 0 or -ENOMEM. */
 int finish_report(struct run *r);
 
+/* The kernel's own "make the call again after the signal" (include/linux/errno.h). */
+#define RUN_ERESTARTSYS 512
+
+/* waiter.c */
+
+/* NULL: no memory. Not in the list yet: waiter_add(), or waiter_free(). */
+struct waiter *waiter_new(const struct tracer_event *ev);
+void waiter_free(struct waiter *w);
+void waiter_add(struct run *r, struct waiter *w);
+/* Out of the list, and freed. */
+void waiter_drop(struct run *r, struct waiter *w);
+/* NULL: nobody by this name is held. */
+struct waiter *waiter_of(struct run *r, struct tracee_name who);
+bool waiter_any_asks(const struct run *r, uint64_t question);
+/* The waiter no longer stands behind its question; the last one takes it away. */
+void waiter_leave_question(struct run *r, struct waiter *w, const char *reason);
+/* The thread goes on with its call refused: as the kernel said, or with this error. Dropped. */
+void waiter_refuse(struct run *r, struct waiter *w);
+void waiter_refuse_with(struct run *r, struct waiter *w, int error);
+/* Who is held has changed its state: the time limit and the signals are to know. */
+void waiter_tell_holding(struct run *r);
+
+/* inplace.c */
+
+/* Or does it take another run? */
+bool inplace_can(const struct waiter *w);
+/* Do it: the waiter is dropped, now or by inplace_done(). */
+void inplace_act(struct run *r, struct waiter *w);
+/* An instant act (doorstep.h), now; the waiter stays the caller's. */
+void inplace_at_door(struct run *r, struct waiter *w);
+void inplace_done(struct run *r, const struct broker_done *done);
+
+/* inquiry.c */
+
+/* Can anybody be asked just now? */
+bool inquiry_may(const struct run *r);
+/* The waiter stands behind this question from now on; where it can't be put it is refused. */
+void inquiry_put(struct run *r, struct waiter *w, struct denial *d);
+
 /* refusal.c */
 void refusal_begin(struct run *r, const struct tracer_event *ev);
 /* A call waits at the door. */
 void refusal_at_door(struct run *r, const struct tracer_event *ev);
 void refusal_gone(struct run *r, struct tracee_name who);
 void refusal_answered(void *run, const struct question *q, const struct answer *a);
-void refusal_act_done(struct run *r, const struct broker_done *done);
 /* Nobody will answer any more: everyone who waits is refused. */
 void refusal_give_up(struct run *r);
 /* Pending signals that would end a held thread's process are not kept waiting for an answer. */

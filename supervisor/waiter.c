@@ -1,0 +1,99 @@
+/*
+ * The threads that are held: the list, the question each stands behind, and the way out of it.
+ */
+#include "supervisor/run.h"
+
+#include "tracer/util.h"
+
+#include <stdlib.h>
+
+void waiter_free(struct waiter *w)
+{
+	broker_meta_release(&w->meta);
+	broker_connect_release(&w->connect);
+	verdict_release(&w->verdict);
+	free(w);
+}
+
+struct waiter *waiter_new(const struct tracer_event *ev)
+{
+	struct waiter *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	*w = (struct waiter){.who = ev->who,
+			     .pid = ev->pid,
+			     .call = ev->call,
+			     .since_ms = run_now_ms(),
+			     .own_domain = ev->own_domain};
+	path_init(&w->verdict.refused);
+	w->meta.fd = -1;
+	w->connect.socket = -1;
+	return w;
+}
+
+/* Who connects waits for the other side, as without us. */
+void waiter_tell_holding(struct run *r)
+{
+	bool held = false;
+	for (const struct waiter *w = r->waiters; w && !held; w = w->next)
+		held = !w->at_door || !w->act;
+	lifecycle_holding(r, held);
+	lifecycle_watch_signals(r, r->waiters != NULL);
+}
+
+void waiter_add(struct run *r, struct waiter *w)
+{
+	w->next = r->waiters;
+	r->waiters = w;
+	waiter_tell_holding(r);
+}
+
+void waiter_drop(struct run *r, struct waiter *w)
+{
+	struct waiter **p = &r->waiters;
+	while (*p && *p != w)
+		p = &(*p)->next;
+	BUG(!*p);
+	*p = w->next;
+	waiter_free(w);
+	waiter_tell_holding(r);
+}
+
+struct waiter *waiter_of(struct run *r, struct tracee_name who)
+{
+	for (struct waiter *w = r->waiters; w; w = w->next)
+		if (w->who.tid == who.tid && w->who.gen == who.gen)
+			return w;
+	return NULL;
+}
+
+bool waiter_any_asks(const struct run *r, uint64_t question)
+{
+	for (const struct waiter *w = r->waiters; w; w = w->next)
+		if (w->question == question)
+			return true;
+	return false;
+}
+
+void waiter_leave_question(struct run *r, struct waiter *w, const char *reason)
+{
+	uint64_t id = w->question;
+	w->question = 0;
+	if (id && r->ask && !waiter_any_asks(r, id) && ask_find(r->ask, id))
+		ask_cancel(r->ask, id, reason);
+}
+
+void waiter_refuse_with(struct run *r, struct waiter *w, int error)
+{
+	waiter_leave_question(r, w, "covered");
+	if (error)
+		tracer_set_result(r->tracer, w->who, error);
+	else
+		tracer_deny(r->tracer, w->who);
+	waiter_drop(r, w);
+}
+
+void waiter_refuse(struct run *r, struct waiter *w)
+{
+	waiter_refuse_with(r, w, 0);
+}
