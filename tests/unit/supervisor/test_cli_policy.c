@@ -1,12 +1,12 @@
 #include "supervisor/cli_policy.h"
 
+#include "tests/tempdir.h"
 #include "tracer/buf.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,25 +16,13 @@ static char dir[PATH_MAX];
 
 static void setup(void)
 {
-	char template[] = "/tmp/warder-cli-XXXXXX";
-	cr_assert_not_null(mkdtemp(template));
-	cr_assert_not_null(realpath(template, dir));
-	cr_assert_eq(chdir(dir), 0);
+	tempdir_enter(dir);
 	cr_assert_eq(mkdir("home", 0700) | mkdir("p", 0700) | mkdir("p/sub", 0700), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
 }
 
 static void teardown(void)
 {
-	cr_assert_eq(chdir("/"), 0);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tempdir_leave(dir);
 }
 
 struct result {

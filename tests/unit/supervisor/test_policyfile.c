@@ -2,13 +2,13 @@
 
 #include "supervisor/glob.h"
 #include "supervisor/presets.h"
+#include "tests/tempdir.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -393,24 +393,12 @@ static char dir[PATH_MAX];
 
 static void setup(void)
 {
-	char template[] = "/tmp/warder-policyfile-XXXXXX";
-	cr_assert_not_null(mkdtemp(template));
-	cr_assert_not_null(realpath(template, dir));
-	cr_assert_eq(chdir(dir), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	tempdir_enter(dir);
 }
 
 static void teardown(void)
 {
-	cr_assert_eq(chdir("/"), 0);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tempdir_leave(dir);
 }
 
 Test(policyfile, resolves_symlinks, .init = setup, .fini = teardown)

@@ -1,13 +1,12 @@
 #include "supervisor/presets.h"
 
+#include "tests/tempdir.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -271,36 +270,12 @@ static char dir[PATH_MAX];
 
 static void setup(void)
 {
-	char template[] = "/tmp/warder-presets-XXXXXX";
-	cr_assert_not_null(mkdtemp(template));
-	cr_assert_not_null(realpath(template, dir));
-	cr_assert_eq(chdir(dir), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	tempdir_enter(dir);
 }
 
 static void teardown(void)
 {
-	cr_assert_eq(chdir("/"), 0);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void file(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void file(const char *name, const char *fmt, ...)
-{
-	FILE *f = fopen(name, "we");
-	cr_assert_not_null(f, "%s", name);
-	va_list ap;
-	va_start(ap, fmt);
-	vfprintf(f, fmt, ap);
-	va_end(ap);
-	fclose(f);
+	tempdir_leave(dir);
 }
 
 static void git_dir(const char *name)
@@ -312,7 +287,7 @@ static void git_dir(const char *name)
 		cr_assert_eq(mkdir(path, 0700), 0, "%s", path);
 	}
 	snprintf(path, sizeof(path), "%s/HEAD", name);
-	file(path, "ref: refs/heads/main\n");
+	tempdir_file(path, "ref: refs/heads/main\n");
 }
 
 static struct policy *project_at(const char *at, const char *home, char **ret_note)
@@ -344,17 +319,17 @@ Test(presets, repositories_are_protected, .init = setup, .fini = teardown)
 {
 	char *note = NULL;
 	git_dir(".git");
-	file(".git/config",
-	     "[core]\n\tbare = false\n\tHooksPath = \"tools/hooks\" ; ours\n"
-	     "[include]\n\tpath = ../shared.cfg\n[includeIf \"gitdir:x\"] path=~/more\n");
+	tempdir_file(".git/config",
+		     "[core]\n\tbare = false\n\tHooksPath = \"tools/hooks\" ; ours\n"
+		     "[include]\n\tpath = ../shared.cfg\n[includeIf \"gitdir:x\"] path=~/more\n");
 	cr_assert_eq(mkdir("sub", 0700), 0);
 	git_dir("sub/.git");
 	git_dir("bare.git");
 	cr_assert_eq(mkdir("m", 0700), 0);
-	file("m/.git", "gitdir: ../.git/modules/m\n");
+	tempdir_file("m/.git", "gitdir: ../.git/modules/m\n");
 	cr_assert_eq(mkdir(".git/modules", 0700), 0);
 	git_dir(".git/modules/m");
-	file(".git/modules/m/config", "[core]\n\tworktree = ../../../m\n\thooksPath = h\n");
+	tempdir_file(".git/modules/m/config", "[core]\n\tworktree = ../../../m\n\thooksPath = h\n");
 	struct policy *p = project_at(dir, "/home/u", &note);
 	cr_assert_null(note);
 	decides(p, "a.c", ACCESS_WRITE, EFFECT_ALLOW, false);
@@ -385,13 +360,13 @@ Test(presets, a_worktree_may_commit, .init = setup, .fini = teardown)
 	char tree[PATH_MAX + 16];
 	cr_assert_eq(mkdir("main", 0700), 0);
 	git_dir("main/.git");
-	file("main/.git/config", "[core]\n hooksPath = h\n");
+	tempdir_file("main/.git/config", "[core]\n hooksPath = h\n");
 	cr_assert_eq(mkdir("main/.git/worktrees", 0700), 0);
 	cr_assert_eq(mkdir("main/.git/worktrees/w", 0700), 0);
 	cr_assert_eq(mkdir("w", 0700), 0);
-	file("w/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
-	file("main/.git/worktrees/w/gitdir", "%s/w/.git\n", dir);
-	file("main/.git/worktrees/w/commondir", "../..\n");
+	tempdir_file("w/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
+	tempdir_file("main/.git/worktrees/w/gitdir", "%s/w/.git\n", dir);
+	tempdir_file("main/.git/worktrees/w/commondir", "../..\n");
 	cr_assert_eq(mkdir("main/.git/worktrees/v", 0700), 0);
 	snprintf(tree, sizeof(tree), "%s/w", dir);
 	struct policy *p = project_at(tree, "/home/u", &note);

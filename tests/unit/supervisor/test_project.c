@@ -2,15 +2,14 @@
 
 #include "supervisor/gitconfig.h"
 #include "supervisor/sha256.h"
+#include "tests/tempdir.h"
 #include "tracer/buf.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,36 +18,12 @@ static char dir[PATH_MAX];
 
 static void setup(void)
 {
-	char template[] = "/tmp/warder-project-XXXXXX";
-	cr_assert_not_null(mkdtemp(template));
-	cr_assert_not_null(realpath(template, dir));
-	cr_assert_eq(chdir(dir), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	tempdir_enter(dir);
 }
 
 static void teardown(void)
 {
-	cr_assert_eq(chdir("/"), 0);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void file(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void file(const char *name, const char *fmt, ...)
-{
-	FILE *f = fopen(name, "we");
-	cr_assert_not_null(f, "%s", name);
-	va_list ap;
-	va_start(ap, fmt);
-	vfprintf(f, fmt, ap);
-	va_end(ap);
-	fclose(f);
+	tempdir_leave(dir);
 }
 
 static void dirs(const char *names)
@@ -67,7 +42,7 @@ static void git_dir(const char *name)
 		cr_assert_eq(mkdir(path, 0700), 0, "%s", path);
 	}
 	snprintf(path, sizeof(path), "%s/HEAD", name);
-	file(path, "ref: refs/heads/main\n");
+	tempdir_file(path, "ref: refs/heads/main\n");
 }
 
 /* main is a repository, w a worktree of it, both with everything a worktree has. */
@@ -76,9 +51,9 @@ static void make_worktree(void)
 	dirs("main w");
 	git_dir("main/.git");
 	dirs("main/.git/worktrees main/.git/worktrees/w");
-	file("w/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
-	file("main/.git/worktrees/w/gitdir", "%s/w/.git\n", dir);
-	file("main/.git/worktrees/w/commondir", "../..\n");
+	tempdir_file("w/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
+	tempdir_file("main/.git/worktrees/w/gitdir", "%s/w/.git\n", dir);
+	tempdir_file("main/.git/worktrees/w/commondir", "../..\n");
 }
 
 static struct project find(const char *name)
@@ -166,8 +141,8 @@ Test(project, worktrees_share_when_the_repository_says_so, .init = setup, .fini 
 	project_release(&p);
 	cr_assert(same_slug("main", "w"));
 	/* Paths relative to the file, as newer git can write them. */
-	file("w/.git", "gitdir: ../main/.git/worktrees/w\n");
-	file("main/.git/worktrees/w/gitdir", "../../../../w/.git\n");
+	tempdir_file("w/.git", "gitdir: ../main/.git/worktrees/w\n");
+	tempdir_file("main/.git/worktrees/w/gitdir", "../../../../w/.git\n");
 	cr_assert(same_slug("main", "w"));
 }
 
@@ -175,7 +150,7 @@ Test(project, a_copied_git_file_is_not_believed, .init = setup, .fini = teardown
 {
 	make_worktree();
 	dirs("evil");
-	file("evil/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
+	tempdir_file("evil/.git", "gitdir: %s/main/.git/worktrees/w\n", dir);
 	struct project p = find("evil");
 	is_below(p.dir, "evil");
 	cr_assert_null(p.git_dir);
@@ -197,14 +172,14 @@ Test(project, forged_repositories, .init = setup, .fini = teardown)
 	};
 	make_worktree();
 	dirs("evil evil/fake");
-	file("evil/fake/gitdir", "%s/evil/.git\n", dir);
-	file("evil/fake/commondir", "%s/main/.git\n", dir);
+	tempdir_file("evil/fake/gitdir", "%s/evil/.git\n", dir);
+	tempdir_file("evil/fake/commondir", "%s/main/.git\n", dir);
 	for (size_t i = 0; i < ARRAY_LEN(forged); i++) {
 		char line[2 * PATH_MAX];
 		const char *rest = strstr(forged[i], "%s");
 		snprintf(line, sizeof(line), "%.*s%s%s", rest ? (int)(rest - forged[i]) : 0,
 			 forged[i], rest ? dir : "", rest ? rest + 2 : "");
-		file("evil/.git", "%s", line);
+		tempdir_file("evil/.git", "%s", line);
 		struct project p = find("evil");
 		cr_assert_null(p.git_dir, "row %zu", i);
 		project_release(&p);
@@ -228,14 +203,14 @@ Test(project, submodules, .init = setup, .fini = teardown)
 	git_dir("s/.git");
 	dirs("s/.git/modules");
 	git_dir("s/.git/modules/m");
-	file("s/.git/modules/m/config", "[core]\n\tworktree = ../../../m\n");
-	file("s/m/.git", "gitdir: ../.git/modules/m\n");
+	tempdir_file("s/.git/modules/m/config", "[core]\n\tworktree = ../../../m\n");
+	tempdir_file("s/m/.git", "gitdir: ../.git/modules/m\n");
 	struct project p = find("s/m");
 	is_below(p.dir, "s/m");
 	is_below(p.git_dir, "s/.git/modules/m");
 	project_release(&p);
 	cr_assert_not(same_slug("s", "s/m"));
-	file("evil/.git", "gitdir: ../s/.git/modules/m\n");
+	tempdir_file("evil/.git", "gitdir: ../s/.git/modules/m\n");
 	p = find("evil");
 	cr_assert_null(p.git_dir);
 	project_release(&p);

@@ -1,11 +1,11 @@
 #include "supervisor/store.h"
 
+#include "tests/tempdir.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
@@ -18,28 +18,16 @@ static char home[PATH_MAX + 16];
 
 static void setup(void)
 {
-	char template[] = "/tmp/warder-store-XXXXXX";
-	cr_assert_not_null(mkdtemp(template));
-	cr_assert_not_null(realpath(template, dir));
-	cr_assert_eq(chdir(dir), 0);
+	tempdir_enter(dir);
 	cr_assert_eq(chmod(dir, 0755), 0);
 	cr_assert_eq(mkdir("home", 0755), 0);
 	snprintf(home, sizeof(home), "%s/home", dir);
 	umask(022);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static void teardown(void)
 {
-	cr_assert_eq(chdir("/"), 0);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tempdir_leave(dir);
 }
 
 struct env {
