@@ -6,6 +6,7 @@
 #include "supervisor/command.h"
 #include "supervisor/devices.h"
 #include "supervisor/environ.h"
+#include "tracer/status.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -275,12 +276,8 @@ int engine_exit_status(const struct engine_outcome *o, bool fail_on_denial)
 
 bool engine_is_traced(void)
 {
-	char text[4096];
-	int fd AUTOCLOSE = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (n <= 0)
-		return false; /* spawn finds out */
-	text[n] = '\0';
-	const char *line = strstr(text, "TracerPid:");
-	return line && atoi(line + strlen("TracerPid:")) > 0;
+	struct status s;
+	pid_t tracer = 0;
+	/* Where that can't be read spawn finds out. */
+	return !status_of(getpid(), &s) && status_number(&s, "TracerPid", &tracer) && tracer > 0;
 }

@@ -1,5 +1,6 @@
 #include "supervisor/identity.h"
 
+#include "tracer/status.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -12,40 +13,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define STATUS_MAX 16384
-
-static int read_status(const char *file, char *text, size_t cap)
-{
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	size_t len = 0;
-	for (;;) {
-		ssize_t n = read(fd, text + len, cap - 1 - len);
-		if (n < 0)
-			return -errno;
-		if (n == 0 || len + (size_t)n == cap - 1) {
-			len += (size_t)n;
-			break;
-		}
-		len += (size_t)n;
-	}
-	text[len] = '\0';
-	return len == cap - 1 ? -E2BIG : 0;
-}
-
-/* The text behind "\nKEY:\t", or NULL. */
-static const char *field(const char *text, const char *key)
-{
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		size_t n = strlen(key);
-		if (!strncmp(line, key, n) && line[n] == ':')
-			return line + n + 1;
-	}
-	return NULL;
-}
 
 static int parse_groups(const char *text, struct identity *id)
 {
@@ -72,12 +39,12 @@ static bool parse_fsid(const char *text, unsigned *ret)
 	return text && sscanf(text, "%u %u %u %u", &r, &e, &s, ret) == 4;
 }
 
-static int parse_status(const char *text, struct identity *id)
+static int parse_status(const struct status *s, struct identity *id)
 {
 	unsigned uid, gid, mask;
 	uint64_t caps;
-	const char *umask_text = field(text, "Umask"), *caps_text = field(text, "CapEff");
-	if (!parse_fsid(field(text, "Uid"), &uid) || !parse_fsid(field(text, "Gid"), &gid) ||
+	const char *umask_text = status_line(s, "Umask"), *caps_text = status_line(s, "CapEff");
+	if (!parse_fsid(status_line(s, "Uid"), &uid) || !parse_fsid(status_line(s, "Gid"), &gid) ||
 	    !umask_text || sscanf(umask_text, "%o", &mask) != 1 || !caps_text ||
 	    sscanf(caps_text, "%" SCNx64, &caps) != 1)
 		return -ESRCH; /* a zombie's status has no Umask line */
@@ -85,7 +52,7 @@ static int parse_status(const char *text, struct identity *id)
 	id->fsgid = gid;
 	id->umask = mask;
 	id->caps = caps;
-	return parse_groups(field(text, "Groups"), id);
+	return parse_groups(status_line(s, "Groups"), id);
 }
 
 /* Capabilities count only in the namespace that gave them. */
@@ -102,12 +69,13 @@ static bool in_our_user_namespace(const char *proc)
 
 static int of_proc(const char *proc, struct identity *ret)
 {
-	char file[64], text[STATUS_MAX];
+	char file[64];
+	struct status s;
 	struct identity id;
 	snprintf(file, sizeof file, "%s/status", proc);
-	int err = read_status(file, text, sizeof text);
+	int err = status_read(AT_FDCWD, file, &s);
 	if (!err)
-		err = parse_status(text, &id);
+		err = s.cut ? -E2BIG : parse_status(&s, &id);
 	if (err)
 		return err;
 	if (id.caps && !in_our_user_namespace(proc))

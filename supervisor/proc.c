@@ -2,11 +2,11 @@
 
 #include "supervisor/redact.h"
 #include "tracer/buf.h"
+#include "tracer/status.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdint.h>
@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define STATUS_MAX 8192
 
 char *proc_link(pid_t pid, const char *what)
 {
@@ -82,30 +80,13 @@ char **proc_argv(pid_t pid)
 	return argv;
 }
 
-/* The signals in the hexadecimal mask of one status line. */
-static uint64_t mask_of(const char *status, const char *key)
-{
-	uint64_t mask = 0;
-	const char *line = strstr(status, key);
-	if (line)
-		sscanf(line + strlen(key), ":%" SCNx64, &mask);
-	return mask;
-}
-
 unsigned proc_filters(pid_t tid)
 {
-	char file[64], text[STATUS_MAX];
-	unsigned count = 0;
-	snprintf(file, sizeof file, "/proc/%d/status", tid);
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	const char *line = strstr(text, "\nSeccomp_filters:");
-	if (line)
-		sscanf(line + strlen("\nSeccomp_filters:"), "%u", &count);
-	return count;
+	struct status s;
+	int count = 0;
+	if (!status_of(tid, &s))
+		status_number(&s, "Seccomp_filters", &count);
+	return (unsigned)count;
 }
 
 #define BIT(sig) (1ULL << ((sig)-1))
@@ -117,17 +98,13 @@ static const uint64_t ending_signals = BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) 
 
 bool proc_signal_waits(pid_t tid, bool *ret_ends)
 {
-	char file[64], text[STATUS_MAX];
-	snprintf(file, sizeof file, "/proc/%d/status", tid);
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	struct status s;
 	*ret_ends = false;
-	if (n <= 0)
+	if (status_of(tid, &s))
 		return false;
-	text[n] = '\0';
-	uint64_t pending = mask_of(text, "SigPnd") | mask_of(text, "ShdPnd");
-	uint64_t open = pending & ~mask_of(text, "SigBlk") & ~mask_of(text, "SigIgn");
-	uint64_t caught = mask_of(text, "SigCgt");
+	uint64_t pending = status_mask(&s, "SigPnd") | status_mask(&s, "ShdPnd");
+	uint64_t open = pending & ~status_mask(&s, "SigBlk") & ~status_mask(&s, "SigIgn");
+	uint64_t caught = status_mask(&s, "SigCgt");
 	*ret_ends = open & ~caught & ending_signals;
 	return open & (caught | ending_signals);
 }

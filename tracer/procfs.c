@@ -1,5 +1,6 @@
 #include "tracer/procfs.h"
 
+#include "tracer/status.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -12,9 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#define PROC_ROOT_INO 1	    /* of the kernel: the root directory of every procfs */
-#define LEVELS_MAX    33    /* MAX_PID_NS_LEVEL, and the first */
-#define STATUS_MAX    16384 /* thousands of groups have a line of their own */
+#define PROC_ROOT_INO 1	 /* of the kernel: the root directory of every procfs */
+#define LEVELS_MAX    33 /* MAX_PID_NS_LEVEL, and the first */
 
 /* A process's or thread's numbers, from a procfs's own pid namespace down to its own. */
 struct numbers {
@@ -38,25 +38,14 @@ bool procfs_is_magic(int dir, const char *name)
 
 /* ---- status ---- */
 
-static bool read_status(int dir, const char *file, char text[STATUS_MAX])
+static bool read_numbers(const struct status *s, const char *key, struct numbers *ret)
 {
-	int fd AUTOCLOSE = openat(dir, file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, STATUS_MAX - 1);
-
-	if (n < 0)
-		return false;
-	text[n] = '\0';
-	return true;
-}
-
-static bool status_numbers(const char *text, const char *key, struct numbers *ret)
-{
-	const char *p = strstr(text, key);
+	const char *p = status_line(s, key);
 	int taken;
 
 	ret->len = 0;
-	for (p = p ? p + strlen(key) : ""; ret->len < LEVELS_MAX; p += taken)
-		if (sscanf(p, "%*[\t ]%d%n", &ret->at[ret->len], &taken) == 1)
+	for (p = p ? p : ""; ret->len < LEVELS_MAX; p += taken)
+		if (sscanf(p, " %d%n", &ret->at[ret->len], &taken) == 1)
 			ret->len++;
 		else
 			break;
@@ -64,23 +53,22 @@ static bool status_numbers(const char *text, const char *key, struct numbers *re
 }
 
 /* A kernel without pid namespaces has the plain lines alone. */
-static bool group_numbers(const char *text, struct numbers *ret)
+static bool group_numbers(const struct status *s, struct numbers *ret)
 {
-	return status_numbers(text, "\nNStgid:", ret) || status_numbers(text, "\nTgid:", ret);
+	return read_numbers(s, "NStgid", ret) || read_numbers(s, "Tgid", ret);
 }
 
-static bool thread_numbers(const char *text, struct numbers *ret)
+static bool thread_numbers(const struct status *s, struct numbers *ret)
 {
-	return status_numbers(text, "\nNSpid:", ret) || status_numbers(text, "\nPid:", ret);
+	return read_numbers(s, "NSpid", ret) || read_numbers(s, "Pid", ret);
 }
 
 static bool numbers_of(pid_t tid, struct numbers *ret_tgid, struct numbers *ret_tid)
 {
-	char file[32], text[STATUS_MAX];
+	struct status s;
 
-	snprintf(file, sizeof(file), "/proc/%d/status", tid);
-	return read_status(AT_FDCWD, file, text) && group_numbers(text, ret_tgid) &&
-	       thread_numbers(text, ret_tid) && ret_tgid->len == ret_tid->len;
+	return status_of(tid, &s) == 0 && group_numbers(&s, ret_tgid) &&
+	       thread_numbers(&s, ret_tid) && ret_tgid->len == ret_tid->len;
 }
 
 /* Are these the last numbers of those? */
@@ -95,12 +83,13 @@ static bool is_end_of(const struct numbers *end, const struct numbers *whole)
 /* The namespace whose numbers this procfs has, by its place in the list; -ENOENT: none of them. */
 static int level_of(int dir, const struct numbers *tgid)
 {
-	char file[32], text[STATUS_MAX];
+	char file[32];
+	struct status s;
 	struct numbers there;
 
 	for (size_t i = 0; i < tgid->len; i++) {
 		snprintf(file, sizeof(file), "%d/status", tgid->at[i]);
-		if (read_status(dir, file, text) && group_numbers(text, &there) &&
+		if (status_read(dir, file, &s) == 0 && group_numbers(&s, &there) &&
 		    there.len == tgid->len - i && is_end_of(&there, tgid))
 			return (int)i;
 	}
@@ -128,15 +117,16 @@ int procfs_self(int dir, const char *name, pid_t tid, char *text, size_t n)
 
 int procfs_check_owner(int dir, pid_t tid)
 {
-	char text[STATUS_MAX];
-	struct numbers own, tids, there, tracer;
+	struct status s;
+	struct numbers own, tids, there;
+	pid_t tracer;
 
 	/* In PID/fd, PID/ns and the like it is one up. */
-	if (!read_status(dir, "status", text) && !read_status(dir, "../status", text))
+	if (status_read(dir, "status", &s) < 0 && status_read(dir, "../status", &s) < 0)
 		return -EACCES;
-	if (!group_numbers(text, &there) || !status_numbers(text, "\nTracerPid:", &tracer))
+	if (!group_numbers(&s, &there) || !status_number(&s, "TracerPid", &tracer))
 		return -EACCES;
-	if (tracer.at[0] == gettid())
+	if (tracer == gettid())
 		return 0;
 	return numbers_of(tid, &own, &tids) && is_end_of(&there, &own) ? 0 : -EACCES;
 }

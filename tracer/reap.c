@@ -1,5 +1,6 @@
 #include "tracer/reap.h"
 
+#include "tracer/status.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -71,24 +72,13 @@ static int scan_all(struct reap_queue *q, struct tracee_table *table)
 
 int reap_kin(pid_t tid, pid_t *ret_tgid, pid_t *ret_parent, pid_t *ret_tracer)
 {
-	char name[32];
-	char text[1024];
+	struct status s;
 
-	snprintf(name, sizeof(name), "/proc/%d/status", tid);
-	int fd AUTOCLOSE = open(name, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (status_of(tid, &s) < 0)
 		return -ESRCH;
-	text[n] = '\0';
-	/* Name:, the first line, has its newlines escaped by the kernel: no line can be forged. */
-	const char *tgid = strstr(text, "\nTgid:");
-	const char *parent = strstr(text, "\nPPid:");
-	const char *tracer = strstr(text, "\nTracerPid:");
-	if (!tgid || !parent || !tracer)
+	if (!status_number(&s, "Tgid", ret_tgid) || !status_number(&s, "PPid", ret_parent) ||
+	    !status_number(&s, "TracerPid", ret_tracer))
 		return -ESRCH;
-	*ret_tgid = (pid_t)strtol(tgid + strlen("\nTgid:"), NULL, 10);
-	*ret_parent = (pid_t)strtol(parent + strlen("\nPPid:"), NULL, 10);
-	*ret_tracer = (pid_t)strtol(tracer + strlen("\nTracerPid:"), NULL, 10);
 	return 0;
 }
 
