@@ -2,7 +2,7 @@
 """
 Names that change while they are asked about and acted on: what was shown is what is opened.
 
-WARDER_RACES enlarges the number of tries.
+WARDER_RACES and WARDER_CALL_RACES enlarge the number of tries.
 """
 
 import os
@@ -12,6 +12,8 @@ from path_help import PathCase
 from run_help import Talk, both_users, fixture, main
 
 RACES = int(os.environ.get("WARDER_RACES", "850"))  # six ways, two users: 10,000 in all
+
+CALL_RACES = int(os.environ.get("WARDER_CALL_RACES", "400"))  # four ways, two users: 3,200 in all
 
 
 class SwapCase(PathCase):
@@ -59,6 +61,55 @@ class Races(SwapCase):
         done, n = self.race("creat", answer=self.choose("session"))
         self.assertEqual(["f"], os.listdir(self.bad), done)
         self.assertGreater(n["good"], 0, done)
+
+
+@both_users
+class CallRaces(PathCase):
+    """Calls of every kind; one directory is allowed (with an exception: the broker does them), the other is not."""
+
+    KINDS = 20
+
+    def setUp(self):
+        super().setUp()
+        for word in ("good", "evil"):
+            for name in ("f", "a", "del"):
+                self.write(f"outside/{word}/{name}", word.upper())
+            self.mkdir(f"outside/{word}/deldir")
+            self.write(f"outside/{word}/sub/{word}")
+        self.good, self.evil = (os.path.join(self.outside, name) for name in ("good", "evil"))
+
+    def state(self, top):
+        """All that could be changed."""
+        found = {}
+        for here, dirs, files in os.walk(top):
+            for path in (here, *(os.path.join(here, n) for n in files)):
+                st = os.lstat(path)
+                found[path] = (st.st_ino, st.st_mode, st.st_nlink, st.st_uid, st.st_size, st.st_mtime_ns, st.st_ctime_ns,
+                               os.listxattr(path), self.read(path) if path != here else sorted(os.listdir(here)))
+        return found
+
+    def test_what_is_not_allowed_is_never_touched(self):
+        before = self.state(self.evil)
+        done_of = {}
+        for how in ("symlink", "text", "dirfd", "cwd"):
+            with self.subTest(how):
+                self.own_project(how)
+                done = self.run_report(
+                    "--rule", f"allow rwx {self.good}", "--rule", f"deny w {self.good}/never", "--rule", f"deny {self.evil}",
+                    "--", fixture("race_calls"), how, self.good, self.evil, str(CALL_RACES),
+                    cwd=f"{self.project}/{how}", timeout=60 + CALL_RACES // 50)
+                self.assertStatus(done)
+                lines = [line.split() for line in done.out.splitlines()]
+                self.assertEqual(self.KINDS, len(lines), done)  # nothing was read or listed
+                self.assertEqual(before, self.state(self.evil))
+                for kind, _, ok, _, failed in lines:
+                    done_of[kind] = done_of.get(kind, 0) + int(ok)
+        self.assertEqual([], [kind for kind, ok in done_of.items() if not ok])
+
+    def own_project(self, name):
+        path = f"{self.project}/{name}"
+        os.mkdir(path)
+        self.own(path)
 
 
 @both_users
