@@ -243,8 +243,10 @@ static int may_move(struct asking *a, const struct path_at *at, bool moves)
 static int may_link(struct asking *a, const struct path_at *at)
 {
 	mode_t mode = at->st.st_mode;
-	if (S_ISDIR(mode) || has_attribute(at->object, STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+	if (has_attribute(at->object, STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return -EPERM;
+	if (S_ISDIR(mode)) /* permits_anyway() */
+		return 0;
 	if (a->as->fsuid == at->st.st_uid || has_cap(a->as, CAP_BIT_FOWNER) ||
 	    !read_sysctl("/proc/sys/fs/protected_hardlinks"))
 		return 0;
@@ -421,6 +423,8 @@ int permits_anyway(const struct call *c)
 		return at->exists ? goes_wrong(at, true) : 0;
 	case CALL_NEED_MOVE_FROM:
 		return rename_goes_wrong(c);
+	case CALL_NEED_LINK_FROM: /* fs/namei.c, vfs_link: after Landlock */
+		return at->exists && S_ISDIR(at->st.st_mode) ? -EPERM : 0;
 	default:
 		return 0;
 	}

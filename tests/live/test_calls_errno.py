@@ -20,6 +20,7 @@ FAIL_ANYWAY = {
     "unlink_directory": ("EACCES", "EISDIR"),
     "rmdir_full": ("EACCES", "ENOTEMPTY"),
     "rmdir_file": ("EACCES", "ENOTDIR"),
+    "link_directory": ("EACCES", "EPERM"),
 }
 
 # What no program can do inside, and how it is told. (name, arguments, natively, warder's; errno names)
