@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -175,13 +176,55 @@ class Escape(RunCase):
             make("keep2/new")
             os.rename("keep2", "k")""", (*RULES, "--rule", "deny w cur"))
 
+    def test_renaming_what_may_only_not_be_read(self):
+        shutil.rmtree(f"{self.project}/.git")
+        self.nothing_gets_through("""
+            os.rename("secret", "s"); read("s")
+            os.rename("secret", "mine/s"); read("mine/s")
+            os.link("secret", "l"); read("l")
+            exchange("secret", "mine/f"); read("mine/f")""", ("--rule", "deny r secret"))
+
+    def test_what_a_pattern_protects(self):
+        self.write("project/vault/a.key", "SECRET")
+        self.write("project/vault/plain", "plain")
+        self.more = ("vault",)
+        self.nothing_gets_through("""
+            read("vault/a.key")
+            os.rename("vault", "v"); read("v/a.key")
+            os.rename("vault", "mine/v"); read("mine/v/a.key")
+            os.rename("vault/a.key", "vault/b"); read("vault/b")
+            os.rename("vault/a.key", "b"); read("b")
+            os.link("vault/a.key", "l"); read("l")
+            exchange("vault", "mine"); read("mine/a.key")
+            exchange("vault/a.key", "vault/plain"); read("vault/plain")
+            os.symlink("vault/a.key", "s"); read("s")""", (*RULES, "--rule", "deny r vault/*.key"))
+
+    def test_standing_in_for_what_it_would_lie_in(self):
+        """The directory of an absent protected thing: nothing else may take its name, and it may not leave."""
+        self.mkdir("project/hold")
+        self.more = ("hold", "later", "hold/absent")
+        self.nothing_gets_through("""
+            os.rename("hold", "h"); make("h/absent"); os.rename("h", "hold")
+            os.rename("hold", "mine/h")
+            os.symlink("mine", "later")
+            os.symlink("mine", "s1"); os.rename("s1", "later")
+            os.symlink("mine", "s2"); os.link("s2", "later", follow_symlinks=False)
+            make("plain"); os.rename("plain", "later")
+            make("later")
+            os.mkdir("d"); make("d/absent"); os.rename("d", "later")
+            exchange("mine", "hold")
+            os.symlink("mine", "s3"); exchange("s3", "hold")""",
+            (*RULES, "--rule", "deny w hold/absent", "--rule", "deny w later/absent"))
+
     @needs("unshare", "setpriv")
     def test_swapping_a_bind(self):
         """Somebody outside mounts it elsewhere while the command runs."""
         self.needs_root()
         self.mkdir("project/place")
-        swap = (f"mount --bind mine place; (while ! [ -e {self.tmp}/go ]; do sleep 0.02; done; umount -l place;"
-                f" mount --bind keep place; touch {self.tmp}/went) & trap 'umount place; wait' EXIT")
+        self.mkdir("project/above")
+        swap = (f"mount --bind mine place; mount --bind mine above; (while ! [ -e {self.tmp}/go ]; do sleep 0.02; done; umount -l place;"
+                f" umount -l above; mount --bind keep place; mount --bind sub above; touch {self.tmp}/went) &"
+                f" trap 'umount place above; wait' EXIT")
         self.nothing_gets_through(f"""
             write("place/f"); make("place/mine")
             make("{self.tmp}/go")
@@ -191,7 +234,11 @@ class Escape(RunCase):
             make("place/new")
             os.unlink("place/f")
             os.rename("place/f", "out")
-            os.link("place/f", "out2"); write("out2")""",
+            os.link("place/f", "out2"); write("out2")
+            os.rename("above/deep", "above/d"); write("above/d/keep/f")
+            os.rename("above/deep/keep", "above/k")
+            make("above/t"); os.rename("above/t", "above/deep/keep/new")
+            os.mkdir("above/x"); exchange("above/x", "above/deep")""",
             (*RULES, "--rule", f"allow rwx {self.tmp}/go"), before=swap)
         self.assertTrue(os.path.exists(f"{self.tmp}/went"))
 

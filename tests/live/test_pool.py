@@ -227,12 +227,30 @@ class Exceptions(PoolCase):
                              ("deny r **/.env", "mkdir sub; echo x > sub/.env; cat sub/.env"),
                              ("deny w SUB/keep", "mkdir sub; echo x > SUB/keep"),
                              ("deny w sub/*/keep", "mkdir -p sub/a; echo x > sub/a/keep"),
+                             ("ask exec sub", "mkdir sub; cp /bin/true sub/x; sub/x"),
                              ("deny exec sub", "mkdir sub; cp /bin/true sub/x; sub/x")):
             with self.subTest(rule):
                 done = self.run_report("--rule", rule, "--", "sh", "-c", script)
                 self.assertNotEqual(0, done.status, done)
                 shutil.rmtree(f"{self.project}/sub", ignore_errors=True)
                 self.assertEqual([], glob.glob(f"{self.project}/**/keep", recursive=True))
+
+    @unittest.skipIf(os.getuid(), "only root mounts")
+    @needs("unshare", "setpriv")
+    def test_nor_by_another_name_of_such_a_place(self):
+        """What is made through a bind that came later lies where less is allowed."""
+        self.mkdir("project/less")
+        self.mkdir("project/more")
+        become = f"setpriv --reuid {self.uid} --regid {self.uid} --clear-groups" if self.uid else ""
+        script = (f"(while ! [ -e {self.tmp}/go ]; do sleep 0.02; done; mount --bind less more; touch {self.tmp}/went) &"
+                  f" {become} \"$@\"; umount more; true")
+        p = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", WARDER, "run", "--rule",
+                            "ask exec less", "--rule", "deny w more/never", "--rule", f"allow w {self.tmp}/go", "--", "sh", "-c",
+                            f": > {self.tmp}/go; while ! [ -e {self.tmp}/went ]; do sleep 0.02; done; mkdir more/d;"
+                            " cp /bin/true more/d/x; more/d/x && echo ran"],
+                           env=self.env, cwd=self.project, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        self.assertEqual("", p.stdout, p.stderr)
+        self.assertTrue(os.path.isfile(f"{self.project}/less/d/x"), p.stderr)
 
     def test_the_repositorys_own_names_stay_protected(self):
         shutil.rmtree(f"{self.project}/.git/hooks")
