@@ -6,7 +6,7 @@
  * must still be the inode that was decided on. Acts run on worker threads with a umask and an
  * identity of their own (supervisor/identity.h), one structural act at a time; what blocks (a FIFO,
  * a lease, FUSE) blocks only its worker. The recipes per call, and the traps, are beside each row
- * of the table in broker.c.
+ * of the table in broker_act.c.
  */
 #pragma once
 

@@ -1,0 +1,166 @@
+#include "supervisor/broker_job.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* 6.9 */
+#endif
+
+static void thing_release(struct broker_thing *t)
+{
+	util_close(&t->object);
+	util_close(&t->parent);
+}
+
+void broker_job_free(struct broker_job *j)
+{
+	if (!j)
+		return;
+	for (int i = 0; i < CALL_PATHS; i++)
+		thing_release(&j->at[i]);
+	broker_connect_release(&j->connect);
+	util_close(&j->socket);
+	util_close(&j->cwd);
+	free(j->text);
+	free(j);
+}
+
+static int copy_fd(int fd)
+{
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static int thing_take(struct broker_thing *t, const struct path_at *at)
+{
+	t->exists = at->exists;
+	t->dev = at->st.st_dev;
+	t->ino = at->st.st_ino;
+	t->mode = at->st.st_mode;
+	memcpy(t->name, at->name, sizeof t->name);
+	t->object = copy_fd(at->object);
+	t->parent = copy_fd(at->parent);
+	if ((t->object < 0 && at->object >= 0) || (t->parent < 0 && at->parent >= 0))
+		return -EMFILE;
+	return 0;
+}
+
+/*
+ * Of the thread: its descriptors may be its own (unshare(CLONE_FILES)), and where the first thread
+ * has ended the process's are gone with it. Before 6.9 a pidfd is a process's.
+ */
+static int pidfd_of(struct call_view view)
+{
+	int fd = (int)syscall(SYS_pidfd_open, view.tid, PIDFD_THREAD);
+	if (fd < 0 && errno == EINVAL)
+		fd = (int)syscall(SYS_pidfd_open, view.tgid, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
+static int take_bind(struct broker_job *j, const struct broker_request *rq)
+{
+	const struct call *c = rq->call;
+	struct call_view view = rq->view;
+	bool as_given = rq->as_given;
+	char path[64];
+	int pidfd AUTOCLOSE = pidfd_of(view);
+	if (pidfd < 0)
+		return pidfd;
+	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);
+	if (j->socket < 0)
+		return -errno;
+	if (j->at[0].parent < 0)
+		return -EACCES;
+	as_given = as_given && path_has_our_root(view.tid);
+	snprintf(path, sizeof path, "/proc/%d/cwd", view.tid);
+	j->cwd = as_given ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : copy_fd(j->at[0].parent);
+	if (j->cwd < 0)
+		return -errno;
+	const char *given = as_given ? c->path[0].given : j->at[0].name;
+	size_t len = strlen(given);
+	if (len > sizeof j->address.sun_path)
+		return -EINVAL;
+	j->address.sun_family = AF_UNIX;
+	/* One that fills the address needs no NUL (unix(7)). */
+	memcpy(j->address.sun_path, given, len);
+	j->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+				     (len < sizeof j->address.sun_path));
+	return 0;
+}
+
+/* A FIFO waits for its other side, a device for whatever it likes. */
+static bool may_block(const struct broker_job *j)
+{
+	mode_t mode = j->at[0].mode;
+	if (j->need == CALL_NEED_CONNECT)
+		return true;
+	return j->need == CALL_NEED_OPEN && j->at[0].exists && !(j->flags & O_NONBLOCK) &&
+	       (S_ISFIFO(mode) || S_ISCHR(mode) || S_ISBLK(mode));
+}
+
+static uint64_t flags_of(const struct call *c)
+{
+	return c->path[0].need == CALL_NEED_OPEN ? c->open_flags : c->at_flags;
+}
+
+/* As binfmt_script names it to the interpreter; a name relative to a descriptor is no name there.
+ */
+static const char *script_name(const struct call *c)
+{
+	const struct call_path *p = &c->path[0];
+	bool relative = c->ent->arg[0] == ARG_DIRFD && (int)c->args[0] != AT_FDCWD;
+	return relative && p->given[0] != '/' ? p->at.real : p->given;
+}
+
+int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
+{
+	const struct call *c = rq->call;
+	struct broker_job *j = calloc(1, sizeof *j);
+	if (!j)
+		return -ENOMEM;
+	*j = (struct broker_job){.need = rq->connect ? CALL_NEED_CONNECT : c->path[0].need,
+				 .flags = flags_of(c),
+				 .resolve = c->open_resolve,
+				 .mode = c->mode,
+				 .dev = c->dev,
+				 .length = c->length,
+				 .connect = {.socket = -1},
+				 .socket = -1,
+				 .cwd = -1,
+				 .done = {.fd = -1}};
+	for (int i = 0; i < CALL_PATHS; i++)
+		j->at[i].object = j->at[i].parent = -1;
+	j->as = *rq->as;
+	j->scripts_alone = rq->scripts_alone;
+	j->no_ioctl = rq->no_ioctl;
+	j->pool = rq->pool;
+	int err = 0;
+	for (int i = 0; i < CALL_PATHS && !err; i++)
+		if (c->path[i].need != CALL_NEED_NONE)
+			err = thing_take(&j->at[i], &c->path[i].at);
+	const char *text = j->need == CALL_NEED_EXEC ? script_name(c) : c->target;
+	if (!err && text && !(j->text = strdup(text)))
+		err = -ENOMEM;
+	if (!err && j->need == CALL_NEED_BIND)
+		err = take_bind(j, rq);
+	if (err) {
+		broker_job_free(j);
+		return err;
+	}
+	if (rq->connect) {
+		j->connect = *rq->connect;
+		*rq->connect = (struct broker_connect){.socket = -1};
+	}
+	j->may_block = may_block(j);
+	*ret = j;
+	return 0;
+}
