@@ -261,6 +261,32 @@ static void spare_name(size_t i, char ret[24])
 	snprintf(ret, 24, "%zu", i);
 }
 
+static bool is_empty(int dir)
+{
+	DIR *d = open_stream(dir);
+	struct dirent *e = NULL;
+
+	errno = 0;
+	while (d && (e = readdir(d)) && is_dots(e->d_name))
+		;
+	bool yes = d && !e && !errno;
+	if (d)
+		closedir(d);
+	return yes;
+}
+
+/*
+ * Its rule opened it to an earlier run's command, which may have learned its name (inotify tells):
+ * what that put into it would be open to this one, a hard link to another project's file too.
+ */
+static bool clear(const struct pool *p, const char *name)
+{
+	int fd AUTOCLOSE = openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && !is_empty(fd))
+		empty(fd, 0);
+	return fd >= 0 && is_empty(fd);
+}
+
 /* One of an earlier run's will do. */
 static bool make_spare(struct pool *p, size_t i)
 {
@@ -273,7 +299,7 @@ static bool make_spare(struct pool *p, size_t i)
 	p->fd[i] = openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->fd[i] < 0 && errno == ENOENT && !mkdirat(p->dir, name, 0700))
 		p->fd[i] = openat(p->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p->fd[i] < 0 || fstat(p->fd[i], &st) || st.st_uid != p->owner)
+	if (p->fd[i] < 0 || fstat(p->fd[i], &st) || st.st_uid != p->owner || !clear(p, name))
 		return false;
 	p->spare[i] = (struct spare){SPARE_READY, st.st_dev, st.st_ino};
 	return true;
@@ -386,20 +412,6 @@ static bool inherits_nothing(int parent, int spare)
 		if (!same_label(dir, spare, labels[i]))
 			return false;
 	return same_flags(dir, spare);
-}
-
-static bool is_empty(int dir)
-{
-	DIR *d = open_stream(dir);
-	struct dirent *e = NULL;
-
-	errno = 0;
-	while (d && (e = readdir(d)) && is_dots(e->d_name))
-		;
-	bool yes = d && !e && !errno;
-	if (d)
-		closedir(d);
-	return yes;
 }
 
 /* As vfs_mkdir() and inode_init_owner() would have made it. */
