@@ -2,6 +2,7 @@
 """Every call that can be held is done in place as if it had been allowed from the start."""
 
 import os
+import re
 import stat
 import unittest
 
@@ -9,6 +10,50 @@ from run_help import RunCase, both_users, deny, fixture, main
 
 CALLS = fixture("run_calls")
 FULL = "a full line\n"
+
+# What is asked of one path: call of run_calls, its name, access, path, is it there.
+ASKED = (
+    ("open_read", "openat", ["read"], "file", True),
+    ("open_write", "openat", ["write"], "file", True),
+    ("open_rdwr", "openat", ["read", "write"], "file", True),
+    ("open_append", "openat", ["write"], "append", True),
+    ("open_trunc", "openat", ["write"], "trunc", True),
+    ("creat_new", "openat", ["write", "create"], "made1", False),
+    ("creat_rdonly", "openat", ["read", "create"], "made5", False),
+    ("creat_existing", "openat", ["write"], "file", True),
+    ("creat_call", "creat", ["write", "create"], "made7", False),
+    ("creat_through_dangling", "openat", ["write", "create"], "target", False),
+    ("open_through_link", "openat", ["read"], "file", True),
+    ("open_directory", "openat", ["list"], "sub", True),
+    ("open_unnamed", "openat", ["read", "write", "create"], "sub", True),
+    ("openat2_read", "openat2", ["read"], "file", True),
+    ("openat2_larger", "openat2", ["read"], "file", True),
+    ("openat2_at_end", "openat2", ["read", "write"], "file", True),
+    ("openat2_in_root_up", "openat2", ["write"], "file", True),
+    ("open_by_path", "open", ["read", "write"], "file", True),
+    ("mkdir_new", "mkdir", ["create"], "dir1", False),
+    ("mkdirat_mode", "mkdirat", ["create"], "dir2", False),
+    ("mknod_file", "mknod", ["create"], "node1", False),
+    ("mknod_fifo", "mknodat", ["create"], "node2", False),
+    ("symlink_new", "symlink", ["create"], "sym1", False),
+    ("symlinkat_new", "symlinkat", ["create"], "sym2", False),
+    ("unlink_file", "unlink", ["delete"], "del1", True),
+    ("unlinkat_link", "unlinkat", ["delete"], "del2", True),
+    ("rmdir_empty", "rmdir", ["delete"], "deld1", True),
+    ("truncate_shorter", "truncate", ["write"], "trunc5", True),
+    ("bind_new", "bind", ["create"], "sock1", False))
+# Of two: call of run_calls, its name, both paths, access.
+ASKED_OF_TWO = (
+    ("rename_here", "rename", "move1", "moved1", ["create", "delete"]),
+    ("renameat_away", "renameat", "move2", "sub/moved2", ["create", "delete", "move"]),
+    ("rename_over", "renameat", "move3", "moved3", ["create", "delete"]),
+    ("rename_exchange_kinds", "renameat2", "mix1", "mix2", ["create", "delete"]),
+    ("rename_whiteout_away", "renameat2", "white3", "sub/white4", ["create", "delete", "move"]),
+    ("rename_directory", "renameat", "mdir", "sub/mdir", ["create", "delete", "move"]),
+    ("link_new", "link", "hard1", "file", ["create"]),  # the one that needs something first
+    ("linkat_new", "linkat", "file", "sub/hard2", ["create", "move"]))
+# Whose questions are elsewhere: test_calls_descriptors.py and test_calls_exec.py.
+ASKED_ELSEWHERE = {"ftruncate", "ioctl", "execve", "execveat"}
 
 
 class CallsCase(RunCase):
@@ -146,31 +191,7 @@ class Calls(CallsCase):
         return done.asked[0]
 
     def test_what_is_asked(self):
-        for name, call, access, path, exists in (
-                ("open_read", "openat", ["read"], "file", True),
-                ("open_write", "openat", ["write"], "file", True),
-                ("open_rdwr", "openat", ["read", "write"], "file", True),
-                ("open_append", "openat", ["write"], "append", True),
-                ("open_trunc", "openat", ["write"], "trunc", True),
-                ("creat_new", "openat", ["write", "create"], "made1", False),
-                ("creat_rdonly", "openat", ["read", "create"], "made5", False),
-                ("creat_existing", "openat", ["write"], "file", True),
-                ("creat_call", "creat", ["write", "create"], "made7", False),
-                ("creat_through_dangling", "openat", ["write", "create"], "target", False),
-                ("open_through_link", "openat", ["read"], "file", True),
-                ("open_directory", "openat", ["list"], "sub", True),
-                ("open_unnamed", "openat", ["read", "write", "create"], "sub", True),
-                ("openat2_read", "openat2", ["read"], "file", True),
-                ("openat2_larger", "openat2", ["read"], "file", True),
-                ("openat2_at_end", "openat2", ["read", "write"], "file", True),
-                ("openat2_in_root_up", "openat2", ["write"], "file", True),
-                ("mkdir_new", "mkdir", ["create"], "dir1", False),
-                ("mknod_fifo", "mknodat", ["create"], "node2", False),
-                ("symlink_new", "symlink", ["create"], "sym1", False),
-                ("unlink_file", "unlink", ["delete"], "del1", True),
-                ("rmdir_empty", "rmdir", ["delete"], "deld1", True),
-                ("truncate_shorter", "truncate", ["write"], "trunc5", True),
-                ("bind_new", "bind", ["create"], "sock1", False)):
+        for name, call, access, path, exists in ASKED:
             with self.subTest(name):
                 q = self.asked_by(name)
                 self.assertEqual((call, access, os.path.join(self.outside, path), exists),
@@ -180,15 +201,7 @@ class Calls(CallsCase):
                 self.assertEqual(self.outside if name == "bind_new" else self.project, q["cwd"])
 
     def test_what_is_asked_of_two_paths(self):
-        for name, call, path, path2, access in (
-                ("rename_here", "rename", "move1", "moved1", ["create", "delete"]),
-                ("renameat_away", "renameat", "move2", "sub/moved2", ["create", "delete", "move"]),
-                ("rename_over", "renameat", "move3", "moved3", ["create", "delete"]),
-                ("rename_exchange_kinds", "renameat2", "mix1", "mix2", ["create", "delete"]),
-                ("rename_whiteout_away", "renameat2", "white3", "sub/white4", ["create", "delete", "move"]),
-                ("rename_directory", "renameat", "mdir", "sub/mdir", ["create", "delete", "move"]),
-                ("link_new", "link", "hard1", "file", ["create"]),  # the one that needs something first
-                ("linkat_new", "linkat", "file", "sub/hard2", ["create", "move"])):
+        for name, call, path, path2, access in ASKED_OF_TWO:
             with self.subTest(name):
                 q = self.asked_by(name)
                 self.assertEqual((call, os.path.join(self.outside, path),
@@ -211,6 +224,14 @@ class Calls(CallsCase):
                 self.assertIn("failed", done.out)
                 self.assertNothingAsked(done)
                 self.assertEqual([], done.denials(verdict="sandbox"))
+
+
+class Table(unittest.TestCase):
+    def test_every_call_of_the_wall_is_asked_about(self):
+        with open(os.path.join(os.environ["SOURCE_DIR"], "tracer/syscalls.def"), encoding="utf-8") as f:
+            wall = set(re.findall(r"^SC\((\w+), \d+, [-\d]+, [-\d]+, WALL,", f.read(), re.M))
+        self.assertGreater(len(wall), 20)
+        self.assertEqual(wall, {row[1] for row in ASKED + ASKED_OF_TWO} | ASKED_ELSEWHERE)
 
 
 @both_users
