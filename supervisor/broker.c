@@ -302,14 +302,26 @@ int broker_next(struct broker *b, struct broker_done *ret)
 	return j != NULL;
 }
 
-void broker_cancel(struct broker *b, uint64_t id)
+static void interrupt(struct broker *b, uint64_t id)
 {
-	pthread_mutex_lock(&b->lock);
 	for (struct broker_job *j = b->running; j; j = j->next)
 		if (j->id == id) {
 			j->cancelled = true;
 			pthread_kill(j->thread, b->signal);
 		}
+}
+
+void broker_interrupt(struct broker *b, uint64_t id)
+{
+	pthread_mutex_lock(&b->lock);
+	interrupt(b, id);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void broker_cancel(struct broker *b, uint64_t id)
+{
+	pthread_mutex_lock(&b->lock);
+	interrupt(b, id);
 	for (struct broker_job **p = &b->queue; *p; p = &(*p)->next)
 		if ((*p)->id == id) {
 			struct broker_job *j = *p;

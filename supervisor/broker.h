@@ -72,5 +72,10 @@ bool broker_can(const struct call *c);
 int broker_submit(struct broker *b, const struct broker_request *request, uint64_t *ret_id);
 /* 1 and a finished act, or 0. */
 int broker_next(struct broker *b, struct broker_done *ret);
-/* Interrupt an act that blocks; it then finishes with -EINTR. An unknown id is fine. */
+/*
+ * Interrupt an act that blocks; it then finishes with -EINTR. One that waits for its turn is left
+ * there: it can be interrupted when it has begun, and most never block. An unknown id is fine.
+ */
+void broker_interrupt(struct broker *b, uint64_t id);
+/* The same for one whose thread is gone: where it has not begun it never does. */
 void broker_cancel(struct broker *b, uint64_t id);

@@ -399,7 +399,7 @@ void refusal_check_signals(struct run *r)
 		bool ends;
 		bool any = proc_signal_waits(w->who.tid, &ends);
 		if (w->act && any) {
-			broker_cancel(r->broker, w->act); /* as a blocking open would be */
+			broker_interrupt(r->broker, w->act); /* as a blocking open would be */
 		} else if (!w->act && ends) {
 			waiter_leave_question(r, w, "exited");
 			tracer_set_result(r->tracer, w->who, -RUN_ERESTARTSYS);
