@@ -19,6 +19,13 @@
 
 /* ---- who has something to tell ---- */
 
+static void unwatch_door(struct run *r, size_t i)
+{
+	if (r->door_watch[i])
+		loop_remove(r->loop, r->door_watch[i]);
+	r->door_watch[i] = 0;
+}
+
 static void on_child(void *arg, const struct signalfd_siginfo *info)
 {
 	(void)info;
@@ -27,9 +34,14 @@ static void on_child(void *arg, const struct signalfd_siginfo *info)
 
 static void on_door(void *arg, int fd, uint32_t events)
 {
-	(void)fd;
-	(void)events;
-	events_pump(arg);
+	struct run *r = arg;
+	int fds[TRACER_FDS];
+	events_pump(r);
+	size_t n = events & EPOLLHUP ? tracer_fds(r->tracer, fds) : 0;
+	/* Nobody is left behind it: it would say so for ever. */
+	for (size_t i = 0; i < n; i++)
+		if (fds[i] == fd)
+			unwatch_door(r, i);
 }
 
 static void on_broker(void *arg, int fd, uint32_t events)
@@ -80,9 +92,10 @@ static int spawn(struct run *r)
 		events_spawn_failed(r, &ev);
 		return err;
 	}
-	int door = tracer_fd(r->tracer);
-	if (door >= 0)
-		err = loop_add_fd(r->loop, door, EPOLLIN, on_door, r, &r->door_watch);
+	int fds[TRACER_FDS];
+	size_t n = tracer_fds(r->tracer, fds);
+	for (size_t i = 0; !err && i < n; i++)
+		err = loop_add_fd(r->loop, fds[i], EPOLLIN, on_door, r, &r->door_watch[i]);
 	return err ? run_refuse(r, err, "the door: %s", strerror(-err)) : 0;
 }
 
@@ -137,7 +150,8 @@ static int supervise(struct run *r)
 	r->out->report.engine.stops += counts.stops;
 	r->out->report.engine.unwound += counts.unwound;
 	r->out->report.engine.patched += counts.patched;
-	loop_remove(r->loop, r->door_watch);
+	for (size_t i = 0; i < TRACER_FDS; i++)
+		unwatch_door(r, i);
 	asker_close_prompt(r);
 	tracer_free(r->tracer);
 	r->tracer = NULL;

@@ -118,7 +118,7 @@ struct run {
 	struct open_dir open_dir;
 
 	struct tracer *tracer;
-	uint64_t door_watch;
+	uint64_t door_watch[TRACER_FDS]; /* 0: none */
 	struct broker *broker;
 	uint64_t broker_watch;
 	struct pty *pty;

@@ -29,6 +29,7 @@ struct tracer {
 	size_t newborns_len;
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */
 	unsigned out_head, out_len;
+	bool had_guest;		/* since tracer_next() last said 0 */
 	struct call noticed;	/* what the last TRACER_NOTICED lent */
 	bool any_stopped;	/* some process may be in a job-control stop */
 	pid_t terminal_session; /* of a spawned command with a terminal of its own; 0: none */

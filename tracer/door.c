@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -64,6 +63,15 @@ int door_fd(const struct door *d)
 	return d->epoll;
 }
 
+size_t door_fds(const struct door *d, int ret[DOOR_FDS])
+{
+	ret[0] = d->bell;
+	if (d->len == 0)
+		return 1;
+	ret[1] = d->listeners[d->len - 1];
+	return 2;
+}
+
 int door_add(struct door *d, int listener)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener};
@@ -84,28 +92,24 @@ int door_add(struct door *d, int listener)
 	return 0;
 }
 
-/* Every tracee under this filter is gone. Closing takes it out of the epoll set. */
+/*
+ * Every tracee under this filter is gone. It stays open, as its number is lent out (door_fds), but
+ * says nothing more here.
+ */
 static void forget(struct door *d, int listener)
 {
-	for (size_t i = 0; i < d->len; i++) {
-		if (d->listeners[i] != listener)
-			continue;
-		close(listener);
-		d->listeners[i] = d->listeners[--d->len];
-		return;
-	}
+	(void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, listener, NULL);
 }
 
-/* 1 and the guest; 0: it left between the poll and now, or there is none. */
+/*
+ * 1 and the guest; 0: it left since epoll_wait(), which asks the listener itself. RECV does not
+ * block for that: whoever comes is counted, leaving takes nothing off, and with a count but no
+ * guest it is ENOENT (kernel/seccomp.c, recv_wait_event()).
+ */
 static int receive(int listener, struct door_guest *ret)
 {
-	struct pollfd p = {.fd = listener, .events = POLLIN};
 	struct seccomp_notif n;
 
-	/* RECV would block where the guest left since epoll spoke; 6.11 has it return, older not.
-	 */
-	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLIN))
-		return 0;
 	memset(&n, 0, sizeof(n));
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;

@@ -3,9 +3,9 @@
  * that the supervisor does itself (tracer/waits.h) wait for their result.
  *
  * One listener a spawn (each installs its own filter), all behind one epoll descriptor. A listener
- * whose last tracee is gone is closed when door_next() meets its hang-up. Nothing here blocks but
- * door_give(), which waits for the tracee to wake and take the descriptor (microseconds, unless its
- * cgroup is frozen).
+ * whose last tracee is gone is put aside when door_next() meets its hang-up. Nothing here blocks
+ * but door_give(), which waits for the tracee to wake and take the descriptor (microseconds, unless
+ * its cgroup is frozen).
  */
 #pragma once
 
@@ -31,6 +31,13 @@ int door_new(struct door **ret);
 void door_free(struct door *d);
 /* Readable when a guest waits. */
 int door_fd(const struct door *d);
+/*
+ * What stands behind door_fd(), to be waited for without it: the bell and, once there is one, the
+ * newest listener. They live as long as the door. A guest's waking of an epoll within an epoll is
+ * not handed down to this CPU: waited for directly, the two take turns on one (half the time).
+ */
+#define DOOR_FDS 2
+size_t door_fds(const struct door *d, int ret[DOOR_FDS]);
 /* Takes the listener over, also on failure. 0, -ENOMEM, -errno. */
 int door_add(struct door *d, int listener);
 /* Make door_fd() readable until the next door_next(): there is work left, come again. */

@@ -34,9 +34,23 @@ static int advance(struct tracer *tr)
 		return r < 0 ? r : 1;
 	}
 	r = door_next(tr->door, &guest);
-	if (r > 0)
+	if (r > 0) {
 		take_guest(tr, &guest);
+		tr->had_guest = true;
+	}
 	return r;
+}
+
+/*
+ * Before the guest no status was there, and a later one raises SIGCHLD anew; a further guest shows
+ * at the door. So to look again at once, when a guest has only just got its answer, is in vain.
+ */
+static bool was_guests_turn(struct tracer *tr)
+{
+	bool had = tr->had_guest;
+
+	tr->had_guest = false;
+	return had;
 }
 
 /* Nobody is left: take the listeners' hang-ups, else tracer_fd() would stay readable. */
@@ -57,6 +71,8 @@ int tracer_next(struct tracer *tr, struct tracer_event *ret)
 			close_door(tr);
 			return -ECHILD;
 		}
+		if (was_guests_turn(tr))
+			return 0;
 		if (n == STOPS_AT_ONCE) {
 			door_ring(tr->door);
 			return 0;
@@ -202,6 +218,11 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 int tracer_fd(const struct tracer *tr)
 {
 	return door_fd(tr->door);
+}
+
+size_t tracer_fds(const struct tracer *tr, int ret[TRACER_FDS])
+{
+	return door_fds(tr->door, ret);
 }
 
 static struct tracee *held(const struct tracer *tr, struct tracee_name who)

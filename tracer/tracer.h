@@ -43,6 +43,8 @@ enum tracer_event_kind {
 	 * waits at the door and has not run. It never runs: it returns what tracer_set_result()
 	 * says, or EACCES by tracer_deny(). `call` as for REFUSED, its result -EACCES. The thread
 	 * sleeps in the kernel, it is in no stop; SIGKILL ends it (GONE), other signals wait.
+	 * Its number may then be another's (a sibling's exec gives its own away), so what was read
+	 * by that number counts only if tracer_is_held() afterwards; this is so of `call` too.
 	 * Memory and descriptors of its process may change meanwhile: act on copies alone.
 	 */
 	TRACER_WAITS,
@@ -180,8 +182,18 @@ int tracer_spawn(struct tracer *t, const struct tracer_spawn *s, pid_t *ret_pid,
  * could have its turn. Lives as long as the tracer.
  */
 int tracer_fd(const struct tracer *t);
+/*
+ * After tracer_spawn(): how many, and the descriptors to be waited for in place of tracer_fd(), for
+ * who has one epoll set and calls that wait at the door often (tracer/door.h). They live as long as
+ * the tracer, and are waited for no longer once they hang up (EPOLLHUP).
+ */
+#define TRACER_FDS 2
+size_t tracer_fds(const struct tracer *t, int ret[TRACER_FDS]);
 
-/* 1 and an event, 0 nothing now, -ECHILD no tracee is left, -ENOMEM (end it all, fail closed). */
+/*
+ * 1 and an event, 0 nothing now but what SIGCHLD or tracer_fd() tell, -ECHILD no tracee is left,
+ * -ENOMEM (end it all, fail closed).
+ */
 int tracer_next(struct tracer *t, struct tracer_event *ret);
 
 /* The thread that was held at its call's entry makes the call. 0 or -ESRCH. */
