@@ -23,7 +23,7 @@ static int look_at_fd(struct waiter *w)
 	if (at->object < 0 || fstat(at->object, &at->st))
 		return -errno;
 	at->exists = true;
-	int err = path_of_fd(at->object, &at->real);
+	int err = path_of_object(at->object, &at->st, &at->real);
 	at->unreachable = err != 0;
 	return err == -ENOMEM ? err : 0;
 }
@@ -96,6 +96,12 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 			w->as = r->self;
 		else
 			err = identity_of(view.tid, &w->as);
+	}
+	/* Did all that was read belong to the one who waits? Else nobody hears this. */
+	if (!tracer_is_held(r->tracer, w->who)) {
+		w->verdict.note = NULL;
+		*ret_result = -ESRCH;
+		return false;
 	}
 	/* The kernel itself never says so to what could be read. */
 	if (err == -EPERM && !w->verdict.note)

@@ -81,7 +81,7 @@ static bool is_open_around(const struct run *r, const struct path_at *at)
 /* While it was asked about the thread may have died, and its number be another's. */
 void inplace_at_door(struct run *r, struct waiter *w)
 {
-	if (!tracer_is_held(r->tracer, w->who))
+	if (w->was_asked && !tracer_is_held(r->tracer, w->who))
 		return;
 	int64_t result = doorstep_perform(r, w);
 	r->brokered += w->was_asked && result >= 0;

@@ -21,7 +21,7 @@
 struct walk {
 	pid_t tid;
 	unsigned flags;
-	int root;     /* the tracee's root, or what takes its place */
+	int root;     /* the tracee's root, or what takes its place; -1 until root_of() */
 	int cur;      /* the directory reached so far */
 	char *todo;   /* owned: the text still to be walked */
 	char *at;     /* the place in it */
@@ -63,22 +63,22 @@ static int open_step(int dir, const char *name, int flags)
 
 /* ---- the name of a descriptor ---- */
 
-static bool same_inode(int fd, const char *path)
+static bool is_inode(const struct stat *st, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 			       .resolve = RESOLVE_NO_SYMLINKS};
-	struct stat a, b;
+	struct stat there;
 	int other AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	/*
 	 * RESOLVE_NO_SYMLINKS refuses a last symlink too unless O_NOFOLLOW goes with O_PATH: then
 	 * the link itself is opened (openat2(2)).
 	 */
-	return other >= 0 && fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	return other >= 0 && fstat(other, &there) == 0 && there.st_dev == st->st_dev &&
+	       there.st_ino == st->st_ino;
 }
 
-int path_of_fd(int fd, char **ret)
+int path_of_object(int fd, const struct stat *st, char **ret)
 {
 	char link[40];
 	char text[PATH_MAX + 1];
@@ -88,7 +88,7 @@ int path_of_fd(int fd, char **ret)
 	if (n < 0)
 		return errno == ENAMETOOLONG ? -ENOENT : -errno;
 	text[n] = '\0';
-	if (text[0] != '/' || !same_inode(fd, text))
+	if (text[0] != '/' || !is_inode(st, text))
 		return -ENOENT;
 	char *copy = strdup(text);
 	if (!copy)
@@ -97,14 +97,39 @@ int path_of_fd(int fd, char **ret)
 	return 0;
 }
 
+int path_of_fd(int fd, char **ret)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? -errno : path_of_object(fd, &st, ret);
+}
+
 /* ---- the beginning ---- */
 
-static int open_base(const struct walk *w, int dirfd, const char *given)
+static int open_root(pid_t tid)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/%d/root", tid);
+	return open_step(AT_FDCWD, name, 0);
+}
+
+/* Most walks never come to it, and procfs is slow. A loan, or -errno. */
+static int root_of(struct walk *w)
+{
+	if (w->root < 0)
+		w->root = open_root(w->tid);
+	return w->root;
+}
+
+static int open_base(struct walk *w, int dirfd, const char *given)
 {
 	char name[48];
 
-	if (given[0] == '/' && !(w->flags & SCOPED))
-		return open_step(w->root, ".", 0);
+	if (given[0] == '/' && !(w->flags & SCOPED)) {
+		int root = root_of(w);
+		return root < 0 ? root : open_step(root, ".", 0);
+	}
 	if (dirfd == AT_FDCWD) {
 		snprintf(name, sizeof(name), "/proc/%d/cwd", w->tid);
 		return open_step(AT_FDCWD, name, 0);
@@ -115,14 +140,6 @@ static int open_base(const struct walk *w, int dirfd, const char *given)
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", w->tid, dirfd);
 	int fd = open_step(AT_FDCWD, name, 0);
 	return fd == -ENOENT ? -EBADF : fd;
-}
-
-static int open_root(pid_t tid)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "/proc/%d/root", tid);
-	return open_step(AT_FDCWD, name, 0);
 }
 
 /* ---- steps ---- */
@@ -161,7 +178,8 @@ static int move_to_root(struct walk *w)
 {
 	if (w->flags & PATH_BENEATH)
 		return -EXDEV;
-	return move_to(w, open_step(w->root, ".", 0));
+	int root = root_of(w);
+	return root < 0 ? root : move_to(w, open_step(root, ".", 0));
 }
 
 static bool same_place(int a, int b)
@@ -185,7 +203,11 @@ bool path_has_our_root(pid_t tid)
 
 static int step_up(struct walk *w)
 {
-	if (same_place(w->cur, w->root))
+	int root = root_of(w);
+
+	if (root < 0)
+		return root;
+	if (same_place(w->cur, root))
 		return w->flags & PATH_BENEATH ? -EXDEV : 0;
 	return move_to(w, open_step(w->cur, "..", O_DIRECTORY));
 }
@@ -240,22 +262,27 @@ static int name_absent(struct path_at *at)
 
 static int name_object(struct path_at *at)
 {
-	if (fstat(at->object, &at->st) < 0)
-		return -errno;
 	at->exists = true;
-	int r = path_of_fd(at->object, &at->real);
+	int r = path_of_object(at->object, &at->st, &at->real);
 	at->unreachable = r < 0;
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	return told_of(at->object, at->parent, at->name, &at->told);
 }
 
-/* The walk ends at `object` (taken), below w->cur by `name`, or with no name of its own. */
-static int finish(struct walk *w, int object, const char *name)
+/*
+ * The walk ends at `object` (taken), below w->cur by `name`, or with no name of its own. `st` of
+ * the object, or NULL: not looked at yet.
+ */
+static int finish(struct walk *w, int object, const char *name, const struct stat *st)
 {
 	struct path_at *at = w->ret;
 
 	at->object = object;
+	if (st)
+		at->st = *st;
+	else if (fstat(object, &at->st) < 0)
+		return -errno;
 	at->linked = w->links > 0;
 	if (w->cur >= 0 && check_mount(w, object) < 0)
 		return -EXDEV;
@@ -326,7 +353,7 @@ static int follow_magic(struct walk *w, const struct step *s, bool *ret_done)
 	*ret_done = true;
 	w->ret->magic = true;
 	w->ret->trailing = s->slash;
-	return finish(w, target, NULL);
+	return finish(w, target, NULL, NULL);
 }
 
 static int take_link(struct walk *w, const struct step *s, int link, bool *ret_done)
@@ -377,7 +404,7 @@ static int take_name(struct walk *w, const struct step *s, bool *ret_done)
 	}
 	*ret_done = true;
 	w->ret->trailing = s->slash;
-	return finish(w, TAKE_FD(fd), s->name);
+	return finish(w, TAKE_FD(fd), s->name, &st);
 }
 
 static int walk_on(struct walk *w)
@@ -388,7 +415,7 @@ static int walk_on(struct walk *w)
 	while (!done) {
 		w->at += strspn(w->at, "/");
 		if (!*w->at) /* "/", or it ended in "." or ".." */
-			return finish(w, TAKE_FD(w->cur), NULL);
+			return finish(w, TAKE_FD(w->cur), NULL, NULL);
 		int r = next_step(w, &s);
 		if (r < 0)
 			return r;
@@ -404,6 +431,32 @@ static int walk_on(struct walk *w)
 	return 0;
 }
 
+/*
+ * All but the last component in one step, where no symlink stands on the way and none of it leads
+ * up from here. Where one does, or anything is wrong, the walk tells which step it was.
+ */
+static void leap(struct walk *w)
+{
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
+	char *from = w->at + strspn(w->at, "/");
+	char *end = from + strlen(from);
+
+	while (end > from && end[-1] == '/')
+		end--;
+	char *slash = memrchr(from, '/', (size_t)(end - from));
+	if (!slash || (w->flags & PATH_NO_XDEV))
+		return;
+	*slash = '\0';
+	int dir = (int)syscall(SYS_openat2, w->cur, from, &how, sizeof(how));
+	*slash = '/';
+	if (dir < 0)
+		return;
+	close(w->cur);
+	w->cur = dir;
+	w->at = slash;
+}
+
 /* openat2 with a scope: dirfd takes the root's place. */
 static int enter_scope(struct walk *w, const char *given)
 {
@@ -412,26 +465,27 @@ static int enter_scope(struct walk *w, const char *given)
 	int top = open_step(w->cur, ".", 0);
 	if (top < 0)
 		return top;
-	close(w->root);
+	if (w->root >= 0)
+		close(w->root);
 	w->root = top;
 	return given[0] == '/' ? move_to_root(w) : 0;
 }
 
 static int walk_from(struct walk *w, int dirfd, const char *given)
 {
-	w->root = open_root(w->tid);
-	if (w->root < 0)
-		return w->root;
 	w->cur = open_base(w, dirfd, given);
 	if (w->cur < 0)
 		return w->cur;
 	if (!*given)
-		return finish(w, TAKE_FD(w->cur), NULL);
+		return finish(w, TAKE_FD(w->cur), NULL, NULL);
 	w->todo = w->at = strdup(given);
 	if (!w->todo)
 		return -ENOMEM;
 	int r = enter_scope(w, given);
-	return r < 0 ? r : walk_on(w);
+	if (r < 0)
+		return r;
+	leap(w);
+	return walk_on(w);
 }
 
 int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct path_at *ret)

@@ -66,5 +66,7 @@ int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct
  * tree). Owned string in *ret, or -ENOENT where it has no such name.
  */
 int path_of_fd(int fd, char **ret);
+/* The same, where its fstat() is known. */
+int path_of_object(int fd, const struct stat *st, char **ret);
 /* Does the thread's "/" mean ours? False after chroot, pivot_root, in another mount namespace. */
 bool path_has_our_root(pid_t tid);

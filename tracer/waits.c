@@ -26,13 +26,7 @@ static int read_call(struct tracee *t, const struct sysent *ent)
 	t->call = (struct call){
 		.ent = ent, .arch = regs_arch(g->audit_arch), .result = -EACCES, .ip = g->ip};
 	memcpy(t->call.args, g->args, sizeof(t->call.args));
-	int r = call_decode(&t->call, (struct call_view){.tid = t->tid, .tgid = t->tgid});
-	/* Did what we read belong to the one who waits? A sibling's exec gives its number away. */
-	if (r == 0 && !door_waits(g)) {
-		call_release(&t->call);
-		return -ESRCH;
-	}
-	return r;
+	return call_decode(&t->call, (struct call_view){.tid = t->tid, .tgid = t->tgid});
 }
 
 bool waits_begin(struct tracer *tr, const struct door_guest *guest)
