@@ -78,6 +78,8 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 	const struct scope *scope = &q->scopes.item[a->allow ? a->scope : 0];
 	if (!a->allow && a->by != BY_USER)
 		return 0; /* silence is not remembered as a word */
+	if (a->allow && a->lifetime == LIFETIME_ONCE && pid && q->below)
+		return ruling_once_add_below(r, pid, q->below, scope->access);
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
 		int err = ruling_once_add(r, pid, q->path, scope->access);
 		if (!err && scope->path2)

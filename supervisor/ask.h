@@ -30,6 +30,7 @@ struct question {
 	char *path;	  /* owned */
 	char *given;	  /* owned or NULL */
 	char *path2;	  /* owned or NULL */
+	char *below;	  /* owned or NULL; a directory: the answer is for all of it (budget.h) */
 	uint32_t access;
 	bool exists;
 	bool sensitive;

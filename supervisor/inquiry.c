@@ -4,7 +4,9 @@
 #include "supervisor/run.h"
 
 #include "supervisor/proc.h"
+#include "tracer/util.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,24 @@ static const char *title_of(const struct run *r, pid_t tid)
 	if (!r->command->title || stat(exe, &runs) || stat(r->file, &own))
 		return NULL;
 	return runs.st_dev == own.st_dev && runs.st_ino == own.st_ino ? r->command->title : NULL;
+}
+
+/*
+ * One was asked about as much below a directory already: this question is about all of it. Not
+ * where two paths are meant, nor for a program, which may take another run.
+ */
+static int scopes_of(struct run *r, const struct denial *d, struct question *q)
+{
+	const char *home = r->session->home;
+	size_t n = d->path2 || (d->access & ACCESS_EXEC)
+			   ? 0
+			   : budget_spent(&r->budget, d->path, d->access, home);
+	char *below AUTOFREE = n ? strndup(d->path, n) : NULL;
+	int err =
+		below ? plan_scopes_below(d, below, r->session->policy, home, &q->scopes) : -ENOENT;
+	if (!err)
+		q->below = TAKE_PTR(below);
+	return err == -ENOENT ? plan_scopes(d, r->session->policy, home, &q->scopes) : err;
 }
 
 static struct question *question_about(struct run *r, const struct waiter *w,
@@ -44,8 +64,7 @@ static struct question *question_about(struct run *r, const struct waiter *w,
 	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access) ||
 		       (d->path2 && policy_sensitive_for(r->session->policy, d->path2, d->access));
 	q->no_saving = !r->session->saving;
-	if (!q->exe || !q->argv || !q->cwd || !q->path ||
-	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
+	if (!q->exe || !q->argv || !q->cwd || !q->path || scopes_of(r, d, q)) {
 		question_free(q);
 		return NULL;
 	}

@@ -3,6 +3,7 @@
 #include "supervisor/breadth.h"
 #include "supervisor/presets.h"
 #include "supervisor/surplus.h"
+#include "supervisor/tempname.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -245,6 +246,9 @@ static int add_paths(struct planner *p)
 	bool directory = is_directory_to_be(d) && !asked2(d);
 	/* `list` says nothing about a file. */
 	bool differs = (whole & ~d->access & ~(uint32_t)ACCESS_LIST) != 0;
+	/* Nor has anybody a use for more of a name that will not come again. */
+	differs &= d->exists || !(d->access & ACCESS_CREATE) ||
+		   !tempname_is(strrchr(d->path, '/') + 1);
 	int error = add_scope(p, SCOPE_EXACT, d->path, d->access);
 	if (!error && !directory && differs)
 		error = add_scope(p, SCOPE_EXACT, d->path, whole);
@@ -350,6 +354,40 @@ int plan_scopes(const struct denial *d, const struct policy *policy, const char 
 	if (error) {
 		plan_scopes_release(&list);
 		return error;
+	}
+	*ret = list;
+	return 0;
+}
+
+/* Not the path alone, nor what a rule keeps closed (the first scope stands whatever it does). */
+static void drop_exact(struct scope_list *l)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		if (l->item[i].kind == SCOPE_EXACT)
+			scope_release(&l->item[i]);
+		else
+			l->item[kept++] = l->item[i];
+	}
+	l->len = kept;
+}
+
+int plan_scopes_below(const struct denial *d, const char *dir, const struct policy *policy,
+		      const char *home, struct scope_list *ret)
+{
+	struct denial whole = {.path = (char *)dir,
+			       .call = d->call,
+			       .access = d->access,
+			       .exists = true,
+			       .is_dir = true};
+	struct scope_list list;
+	int error = plan_scopes(&whole, policy, home, &list);
+	if (error)
+		return error;
+	drop_exact(&list);
+	if (!list.len || list.item[0].kind != SCOPE_TREE) {
+		plan_scopes_release(&list);
+		return -ENOENT;
 	}
 	*ret = list;
 	return 0;

@@ -48,6 +48,12 @@ struct scope_list {
 int plan_scopes(const struct denial *d, const struct policy *policy, const char *home,
 		struct scope_list *ret);
 void plan_scopes_release(struct scope_list *l);
+/*
+ * The scopes for such denials as this one below a directory of its path: of the directory and up,
+ * none for single paths. -ENOENT: no such scope would help.
+ */
+int plan_scopes_below(const struct denial *d, const char *dir, const struct policy *policy,
+		      const char *home, struct scope_list *ret);
 
 /* A rule that would have allowed some denials. */
 struct plan_rule {
@@ -76,7 +82,8 @@ int plan_mark_closed(struct denial_list *l, const struct policy *policy);
 
 /*
  * Rules that would have allowed all `sandbox` denials that stayed refused, except what a `forbid`
- * rule decided or is `closed`. PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any
+ * rule decided, is `closed` or `moot`. A new name that was made up for the moment (tempname.h) is
+ * its directory; PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any
  * depth below it, become one tree rule; never a wide one (a home, /etc, /usr/share, ~/.config,
  * ~/.ssh). No I/O. 0 or -ENOMEM.
  */

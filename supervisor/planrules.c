@@ -4,6 +4,7 @@
  */
 #include "supervisor/breadth.h"
 #include "supervisor/plan.h"
+#include "supervisor/tempname.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -59,6 +60,17 @@ static int by_first(const void *a, const void *b)
 
 /* ---- gathering ---- */
 
+/* A new thing whose name was made up for the moment: its directory is meant. */
+static void fold_temporary(const struct rules *r, const struct denial *d, char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (!(d->access & ACCESS_CREATE) || !slash || !tempname_is(slash + 1))
+		return;
+	size_t n = (size_t)(slash - path);
+	if (n && !breadth_is_wide(path, n, r->home) && !breadth_is_volatile(path))
+		*slash = 0;
+}
+
 static void gather_one(struct rules *r, const struct denial *d, const char *path, size_t place)
 {
 	bool one_directory = d->is_dir && path == d->path;
@@ -72,6 +84,8 @@ static void gather_one(struct rules *r, const struct denial *d, const char *path
 		.exe = d->exe,
 		.first = place,
 	};
+	if (rule.path)
+		fold_temporary(r, d, rule.path);
 	r->failed |= !rule.path;
 	r->item[r->len++] = rule;
 }

@@ -261,6 +261,13 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 	add_path_field(out, "path", q->path, v);
 	if (q->path2)
 		add_path_field(out, "and path", q->path2, v);
+	if (q->below) {
+		struct buf all = {0};
+		add_path(&all, q->below, v);
+		buf_add_str(&all, " and below: asked about often, so the answer is for all of it");
+		add_field(out, "and", buf_str(&all), v);
+		buf_free(&all);
+	}
 	if (q->given && (v->details || !q->path2))
 		add_field(out, "given as", q->given, v);
 	if (q->sensitive) {
@@ -506,7 +513,7 @@ static void add_subject(struct buf *text, const struct question *q, const struct
 		add_access(text, s ? s->access : q->access);
 		buf_add_char(text, ' ');
 		if (once)
-			s = NULL;
+			s = q->below ? &q->scopes.item[0] : NULL;
 		if (s && s->kind == SCOPE_PRESET)
 			buf_add_str(&raw, "preset ");
 		add_path(&raw, s ? s->path : q->path, v);

@@ -70,6 +70,8 @@ void protocol_text_question(struct jsonw *w, const struct question *q)
 		jsonw_kpath(w, "given", q->given);
 	if (q->path2)
 		jsonw_kpath(w, "path2", q->path2);
+	if (q->below)
+		jsonw_kpath(w, "below", q->below);
 	write_access(w, q->access);
 	jsonw_kbool(w, "exists", q->exists);
 	jsonw_kbool(w, "sensitive", q->sensitive);

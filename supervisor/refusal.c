@@ -193,6 +193,10 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 		return;
 	uint64_t id = q->id;
 	record_answer(r, q, a);
+	bool narrow = !a->allow || a->lifetime == LIFETIME_ONCE ||
+		      q->scopes.item[a->scope].kind == SCOPE_EXACT;
+	if (narrow && !q->below && a->by == BY_USER && budget_add(&r->budget, q->path, q->access))
+		run_say(r, "no memory to count an answer");
 	/* Once, for what can't be done in place: in the run that it takes. */
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE && takes_another_run(r, id))
@@ -415,6 +419,7 @@ void refusal_release(struct run *r)
 		r->waiters = w->next;
 		waiter_free(w);
 	}
+	budget_release(&r->budget);
 	while (r->onces)
 		ruling_once_forget(r, r->onces->pid);
 }

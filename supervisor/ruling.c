@@ -23,7 +23,7 @@
 
 /* ---- answers for once ---- */
 
-int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access)
+static int add_once(struct run *r, pid_t pid, const char *path, uint32_t access, bool below)
 {
 	struct once *o = calloc(1, sizeof *o);
 	char *copy = strdup(path);
@@ -32,9 +32,20 @@ int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access)
 		free(copy);
 		return -ENOMEM;
 	}
-	*o = (struct once){.next = r->onces, .pid = pid, .access = access, .path = copy};
+	*o = (struct once){
+		.next = r->onces, .pid = pid, .access = access, .path = copy, .below = below};
 	r->onces = o;
 	return 0;
+}
+
+int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access)
+{
+	return add_once(r, pid, path, access, false);
+}
+
+int ruling_once_add_below(struct run *r, pid_t pid, const char *dir, uint32_t access)
+{
+	return add_once(r, pid, dir, access, true);
 }
 
 static void forget(struct run *r, pid_t pid, bool ended)
@@ -70,12 +81,33 @@ void ruling_once_keep(struct run *r, pid_t pid)
 
 /* ---- the ruling ---- */
 
+/* Of a directory's answer: what no rule speaks of that begins below it, or anywhere (a pattern). */
+static uint32_t bits_below(const struct run *r, const struct once *o, const char *path)
+{
+	uint32_t bits = 0;
+	if (!breadth_is_below(path, o->path))
+		return 0;
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		struct decision d = policy_decide(r->session->policy, path, bit);
+		bool open = d.effect == EFFECT_ASK &&
+			    (!d.rule || (d.rule->kind == RULE_TREE &&
+					 breadth_is_below(o->path, d.rule->path)));
+		bits |= open ? bit & o->access : 0;
+	}
+	return bits;
+}
+
 uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path)
 {
 	uint32_t bits = 0;
-	for (const struct once *o = r->onces; o; o = o->next)
-		if (o->pid == pid && !strcmp(o->path, path))
+	for (const struct once *o = r->onces; o; o = o->next) {
+		if (o->pid != pid)
+			continue;
+		if (o->below)
+			bits |= bits_below(r, o, path);
+		else if (!strcmp(o->path, path))
 			bits |= o->access;
+	}
 	return bits;
 }
 
@@ -135,10 +167,10 @@ static int cached_guard(struct run *r, const struct guard **ret)
 	return 0;
 }
 
-static int add_exact(struct policy *p, const char *path, uint32_t access)
+static int add_answer(struct policy *p, enum rule_kind kind, const char *path, uint32_t access)
 {
 	struct rule rule = {.effect = EFFECT_ALLOW,
-			    .kind = RULE_EXACT,
+			    .kind = kind,
 			    .source = RULE_ANSWER,
 			    .access = access,
 			    .path = (char *)path,
@@ -158,10 +190,11 @@ static int own_guard(const struct run *r, const struct waiter *w, const uint32_t
 	int err = policy_copy(r->session->policy, &p);
 	for (const struct once *o = r->onces; !err && o; o = o->next)
 		if (o->pid == w->pid)
-			err = add_exact(p, o->path, o->access);
+			err = add_answer(p, o->below ? RULE_TREE : RULE_EXACT, o->path, o->access);
 	for (unsigned i = 0; !err && asked && i < CALL_PATHS; i++)
 		if (asked[i] && w->call->path[i].at.real)
-			err = add_exact(p, w->call->path[i].at.real, asked[0] | asked[1]);
+			err = add_answer(p, RULE_EXACT, w->call->path[i].at.real,
+					 asked[0] | asked[1]);
 	if (!err)
 		err = guard_new(p, ret);
 	policy_free(p);

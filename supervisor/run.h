@@ -10,6 +10,7 @@
 
 #include "supervisor/broker.h"
 #include "supervisor/broker_meta.h"
+#include "supervisor/budget.h"
 #include "supervisor/changes.h"
 #include "supervisor/confine.h"
 #include "supervisor/engine.h"
@@ -51,6 +52,7 @@ struct once {
 	pid_t pid;
 	uint32_t access;
 	bool stays; /* over one exec */
+	bool below; /* the path is a directory, and all that is below it is meant */
 	char *path; /* owned */
 };
 
@@ -144,6 +146,7 @@ struct run {
 
 	struct waiter *waiters;
 	struct once *onces;
+	struct budget budget;
 	struct look *looks;
 	struct walk *walks;
 	struct denial_list unasked; /* retry: sandbox denials to be asked about at the end */
@@ -296,6 +299,8 @@ bool ruling_is_unnamed(const struct call *c, unsigned i);
 struct pool *ruling_pool(struct run *r, const struct waiter *w);
 /* "Once": remembered for one process, until it execs or ends. 0 or -ENOMEM. */
 int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
+/* The same for a directory and what no rule of its own speaks of below it. */
+int ruling_once_add_below(struct run *r, pid_t pid, const char *dir, uint32_t access);
 uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path);
 void ruling_once_forget(struct run *r, pid_t pid);
 /* The process has another program. */

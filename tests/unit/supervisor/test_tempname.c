@@ -1,0 +1,39 @@
+#include "supervisor/tempname.h"
+
+#include "tracer/util.h"
+
+#include <criterion/criterion.h>
+
+Test(tempname, made_up_for_the_moment)
+{
+	static const char *const names[] = {
+		"ccQx7Zab.o",
+		"cc1a2B3c.s",
+		"tmp.k3Rt9xQz1B",
+		"tmp3f9xq_a2",
+		"x.cpython-311.pyc.140233912345",
+		"0f8fad5b-d9cb-469f-a165-70867728950e",
+		"part-1732912345.tmp",
+		".sample-9f86d081884c7d65",
+		"sh-thd-172839",
+		"go-build2938475610",
+		"pip-unpack-9ja3gk6x",
+		"npm-31337-9f3e2a1c",
+	};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		cr_expect(tempname_is(names[i]), "%s", names[i]);
+}
+
+Test(tempname, names_that_stay)
+{
+	static const char *const names[] = {
+		"README2024.md", "libfoo.so.1.2.3", "main.c",	   "x86_64",
+		"v10.0.1",	 "node_modules",    "MyClassTest", "HTMLElement.h",
+		"utf8",		 "index.html",	    "a",	   "",
+		".cache",	 "python3.11",	    "log4j2",	   "sha256sum",
+		"deadbeef",	 "2024-11-29",	    "e2fsprogs",   "base64",
+		"i18n.ts",	 "\303\244",	    "File1",	   "report_v2.pdf",
+	};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		cr_expect_not(tempname_is(names[i]), "%s", names[i]);
+}
