@@ -6,6 +6,7 @@
 #include "tracer/grant.h"
 #include "tracer/guardcalls.h"
 #include "tracer/jobs.h"
+#include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/stop.h"
 #include "tracer/util.h"
@@ -161,37 +162,6 @@ int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 	return 0;
 }
 
-static int on_seccomp(struct tracer *tr, struct tracee *t)
-{
-	if (t->execfd) {
-		execfd_abandon(t);
-		return 0;
-	}
-	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR) {
-		grant_end(t);
-		tracee_to(t, TRACEE_RUN);
-	}
-	if (regs_call(t->tid, &t->at) < 0)
-		return 0;
-	t->reported = fastpath_leave(tr->fast, t) > 0;
-	t->entered = t->at;
-	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
-	tr->counts.calls++;
-	t->read_early = false;
-	if (!ent || (t->at.data != FILTER_TRACE_DATA && t->at.data != FILTER_REPORT_DATA)) {
-		/* A tracee's own filter asks for a tracer that is not there: the kernel says
-		 * ENOSYS. */
-		if (regs_skip(t->tid, -ENOSYS) == 0)
-			act_run(t);
-		return 0;
-	}
-	if (ent->group == SYS_GROUP_GUARD)
-		return guardcalls_enter(tr, t, ent);
-	if (!t->reported)
-		fastpath_count(tr->fast, t, ent);
-	return act_enter(tr, t, ent);
-}
-
 /*
  * Could Landlock have given this error? EXDEV: rename and link without REFER. Of a descriptor the
  * file's own owner or driver says EPERM (security/landlock/fs.c, hook_file_truncate and _ioctl:
@@ -278,9 +248,10 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	grant_restore_arg(t);
 	if (t->entered.nr != t->at.nr && regs_set_call(t->tid, &t->entered) < 0)
 		return 0;
-	if (t->reported && regs_set_number(t->tid, t->at.nr) < 0)
+	if (t->owed.kind) {
+		owed_pay(tr, t);
 		return 0;
-	t->reported = false;
+	}
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	if (t->read_early && tr->options.native)
 		return native_exit(tr, t, now.result);
@@ -295,6 +266,49 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 		r = act_notice(tr, t, ent, now.result);
 	act_run(t);
 	return r;
+}
+
+/* A stub's call, refused already: it is held where it is. */
+static int on_report(struct tracer *tr, struct tracee *t, const struct sysent *ent, int error)
+{
+	tracee_to(t, TRACEE_CALL);
+	t->reported = true;
+	int r = wall_exit(tr, t, ent, -error);
+	if (t->state != TRACEE_HELD)
+		t->reported = false;
+	return r;
+}
+
+static int on_seccomp(struct tracer *tr, struct tracee *t)
+{
+	if (t->execfd) {
+		execfd_abandon(t);
+		return 0;
+	}
+	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR) {
+		grant_end(t);
+		tracee_to(t, TRACEE_RUN);
+	}
+	if (regs_call(t->tid, &t->at) < 0)
+		return 0;
+	int error = fastpath_leave(tr->fast, t);
+	t->entered = t->at;
+	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
+	tr->counts.calls++;
+	t->read_early = false;
+	if (!ent || (t->at.data != FILTER_TRACE_DATA && t->at.data != FILTER_REPORT_DATA)) {
+		/* A tracee's own filter asks for a tracer that is not there: the kernel says
+		 * ENOSYS. */
+		if (regs_skip(t->tid, -ENOSYS) == 0)
+			act_run(t);
+		return 0;
+	}
+	if (ent->group == SYS_GROUP_GUARD)
+		return guardcalls_enter(tr, t, ent);
+	if (error)
+		return on_report(tr, t, ent, error);
+	fastpath_count(tr->fast, t, ent);
+	return act_enter(tr, t, ent);
 }
 
 /* ---- the loop's body ---- */

@@ -55,8 +55,8 @@ void fastpath_surface(struct fastpath *f, struct tracee *t);
 
 /*
  * A call that a stub made: registers and t->at become those of the plain call at its site. A report
- * comes with the error that the call has already got (> 0): it is not made again, and has its exit
- * stop next. 0: the call, a stub's or not, is still to be made.
+ * comes with the error that the call has already got (> 0): it is not made again (tracer/owed.h).
+ * 0: the call, a stub's or not, is still to be made.
  */
 int fastpath_leave(struct fastpath *f, struct tracee *t);
 /* A plain call: count it, and change its site when that pays. */

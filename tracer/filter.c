@@ -103,9 +103,13 @@ int filter_grants(const struct sysent *ent)
 
 bool filter_passes(const struct sysent *ent)
 {
-	/* linkat: an ENOENT may be a refusal too, and only the tracer can tell. */
+	/*
+	 * linkat: an ENOENT may be a refusal too, and only the tracer can tell. An exec is read
+	 * before it destroys its arguments.
+	 */
 	return ent->group == SYS_GROUP_WALL && ent->mark >= 0 && ent->mark <= 2 &&
-	       ent->arg[0] != ARG_FILE && sysent_id(ent) != SYS_ID_linkat;
+	       ent->arg[0] != ARG_FILE && sysent_id(ent) != SYS_ID_linkat &&
+	       ent->need[0] != CALL_NEED_EXEC;
 }
 
 static int flags_arg(const struct sysent *ent)

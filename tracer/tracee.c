@@ -151,7 +151,7 @@ static const uint16_t ways[TRACEE_STATE_COUNT] = {
 	[TRACEE_LOOK] = 1 << TRACEE_CALL,
 	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_LOOK |
 			1 << TRACEE_WAITS,
-	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER,
+	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_CALL,
 	[TRACEE_ENTER] = 1 << TRACEE_RUN | 1 << TRACEE_DOOR,
 	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC,
 	[TRACEE_EXEC] = 1 << TRACEE_RUN | 1 << TRACEE_CLOSE,
@@ -225,12 +225,21 @@ struct tracee *tracee_add(struct tracee_table *table, pid_t tid, pid_t tgid)
 	return t;
 }
 
+void tracee_owe_nothing(struct tracee *t)
+{
+	if (t->owed.kind == TRACEE_OWED_FD)
+		close(t->owed.fd);
+	t->owed = (struct tracee_owed){0};
+	t->reported = false;
+}
+
 void tracee_drop(struct tracee_table *table, struct tracee *t)
 {
 	unlink_from(table, t);
 	call_release(&t->call);
 	if (t->grant_fd >= 0)
 		close(t->grant_fd);
+	tracee_owe_nothing(t);
 	free(t->execfd);
 	mm_unref(t->mm);
 	free(t);

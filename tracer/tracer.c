@@ -3,6 +3,7 @@
 #include "tracer/act.h"
 #include "tracer/execfd.h"
 #include "tracer/grant.h"
+#include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
 #include "tracer/util.h"
@@ -261,6 +262,7 @@ int tracer_deny(struct tracer *tr, struct tracee_name who)
 		waits_answer(t, -EACCES);
 		return 0;
 	}
+	tracee_owe_nothing(t);
 	call_release(&t->call);
 	act_run(t);
 	return 0;
@@ -276,6 +278,8 @@ int tracer_set_result(struct tracer *tr, struct tracee_name who, int64_t result)
 		waits_answer(t, result);
 		return 0;
 	}
+	if (t->reported)
+		return owed_result(t, result);
 	int r = regs_set_result(t->tid, result);
 	call_release(&t->call);
 	act_run(t);
@@ -290,6 +294,8 @@ int tracer_again(struct tracer *tr, struct tracee_name who)
 		return -ESRCH;
 	if (t->state == TRACEE_WAITS)
 		return -EINVAL;
+	if (t->reported)
+		return owed_again(t);
 	int r = regs_repeat(t->tid, &t->entered, -1, 0);
 	call_release(&t->call);
 	act_run(t);
@@ -301,7 +307,11 @@ int tracer_hand_over(struct tracer *tr, struct tracee_name who, int fd, bool clo
 	int given AUTOCLOSE = fd;
 	struct tracee *t = held(tr, who);
 
-	return t ? grant_begin(tr, t, TAKE_FD(given), cloexec) : -ESRCH;
+	if (!t)
+		return -ESRCH;
+	if (t->state == TRACEE_HELD && t->reported)
+		return owed_fd(t, TAKE_FD(given), cloexec);
+	return grant_begin(tr, t, TAKE_FD(given), cloexec);
 }
 
 int tracer_exec_fd(struct tracer *tr, struct tracee_name who, int fd)
