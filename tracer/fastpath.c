@@ -14,8 +14,6 @@
 
 /* A program that opens no more files than its loader does is not worth a copied page. */
 #define STOPS_TO_START 3
-/* From then on: a site that is not known is looked at when it comes again. */
-#define HITS_TO_LEARN 2
 /* A site that was changed and stops all the same may have been mapped anew. */
 #define HITS_TO_DOUBT 8
 /* Kernels can forbid it (proc_mem.force_override, 6.12). */
@@ -219,15 +217,16 @@ void fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *e
 	struct mm_site *s = mm_site(t->mm, t->at.ip);
 	if (s && s->stub)
 		doubt(f, t, s);
-	if (!s || s->stub || s->hopeless || s->hits == HITS_TO_LEARN)
+	if (!s || s->stub || s->hopeless)
 		return;
-	s->hits++;
+	s->hopeless = true;
 	if (maps_find(t->tid, t->at.ip - 2, &where, &base) < 0 || !where.ino || !where.exec ||
 	    where.write || where.shared)
 		return;
 	const struct object *o = objects_find(f->objects, t->tid, &where, base, t->at.ip - 2);
-	if (!o && s->hits == HITS_TO_LEARN)
+	if (!o) /* at once: a program may have threads before it comes to its libraries again */
 		o = objects_learn(f->objects, t, ent, &where, base);
+	s->hopeless = !o;
 	if (o)
 		patch_object(f, t, o, &where);
 }

@@ -1,8 +1,8 @@
 /*
  * fastpath: watched calls that succeed stop no more. Inside the room; x86-64 only.
  *
- * Once an image has made a few watched calls: the second time that one `syscall` instruction of a
- * mapped file makes one, the instruction before it becomes a jump to a stub (tracer/stub.h) in the
+ * Once an image has made a few watched calls, the next `syscall` instruction of a mapped file that
+ * makes one is changed: the instruction before it becomes a jump to a stub (tracer/stub.h) in the
  * unused end of the same executable segment: nothing new is mapped. Where in the file else that can
  * be done is learned with it, once for each file and run; every later image is changed at its first
  * stop in the file. Written is through /proc/PID/mem (tracer/patch.h).

@@ -16,9 +16,9 @@ struct mm_site {
 	uint64_t ip;	       /* behind the syscall instruction */
 	uint64_t stub;	       /* address of its stub; 0: none */
 	struct stub_site site; /* where there is a stub */
-	unsigned hits;
-	bool hopeless; /* it can't be changed */
-	bool off;      /* its stub leaves every call to the plain `syscall` (stub_switch()) */
+	unsigned hits;	       /* watched calls that did not take their stub */
+	bool hopeless;	       /* it can't be changed */
+	bool off; /* its stub leaves every call to the plain `syscall` (stub_switch()) */
 };
 
 struct mm {
