@@ -180,6 +180,29 @@ static const uint32_t attribute_ioctls[] = {
 /* Such as can't be taken back: sealed by fs-verity, encrypted. As on a file system without them. */
 static const uint32_t lasting_ioctls[] = {FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRYPTION_POLICY};
 
+/*
+ * Ioctls of single file systems by which names are made, copied and removed, and attributes set,
+ * with no word to Landlock: a descriptor of a directory that may be listed is enough for a snapshot
+ * of all below it, in a place where everything may be read. By type and number: their sizes differ.
+ * They answer as where the file system has no such thing.
+ */
+static const uint16_t unseen_ioctls[] = {
+	0x9401, /* BTRFS_IOC_SNAP_CREATE */
+	0x940e, /* BTRFS_IOC_SUBVOL_CREATE */
+	0x940f, /* BTRFS_IOC_SNAP_DESTROY */
+	0x9417, /* BTRFS_IOC_SNAP_CREATE_V2 */
+	0x9418, /* BTRFS_IOC_SUBVOL_CREATE_V2 */
+	0x941a, /* BTRFS_IOC_SUBVOL_SETFLAGS */
+	0x9425, /* BTRFS_IOC_SET_RECEIVED_SUBVOL */
+	0x943f, /* BTRFS_IOC_SNAP_DESTROY_V2 */
+	0xbc10, /* BCH_IOCTL_SUBVOLUME_CREATE */
+	0xbc11, /* BCH_IOCTL_SUBVOLUME_DESTROY */
+	0x6f04, /* OCFS2_IOC_REFLINK */
+	0x6604, /* EXT4_IOC_SETVERSION */
+	0x6609, /* EXT4_IOC_MIGRATE */
+	0x7211, /* FAT_IOCTL_SET_ATTRIBUTES */
+};
+
 bool filter_waits_ioctl(uint32_t command)
 {
 	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
@@ -214,6 +237,10 @@ static void ioctl_body(struct program *p)
 	ret_if(p, BPF_JEQ, SIOCGIFNAME & ~0xffu, RET_ALLOW);
 	if (!p->options->terminals)
 		ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
+	load(p, OFF_LOW(1));
+	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xffff);
+	for (size_t i = 0; i < ARRAY_LEN(unseen_ioctls) && !p->options->native; i++)
+		ret_if(p, BPF_JEQ, unseen_ioctls[i], RET_ERRNO(ENOTTY));
 	ret(p, RET_TRACE);
 }
 
