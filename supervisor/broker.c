@@ -120,6 +120,46 @@ static struct broker_job *take(struct broker *b)
 	return j;
 }
 
+/* ---- interrupting ---- */
+
+/* Are there acts that nobody waits for any more? They are woken out of whatever they block in. */
+static bool wake_cancelled(struct broker *b)
+{
+	bool any = false;
+	for (struct broker_job *j = b->running; j; j = j->next)
+		if (j->cancelled) {
+			pthread_kill(j->thread, b->signal);
+			any = true;
+		}
+	return any;
+}
+
+/* A signal that comes just before the blocking call is lost: it is sent again every 2 ms. */
+static void wait_a_little(struct broker *b, pthread_cond_t *cond)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 2000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(cond, &b->lock, &until);
+}
+
+/* ---- a worker's life ---- */
+
+/* Without work, it sees to it that what was cancelled ends. */
+static void wait_for_work(struct broker *b)
+{
+	b->idle++;
+	if (wake_cancelled(b))
+		wait_a_little(b, &b->work);
+	else
+		pthread_cond_wait(&b->work, &b->lock);
+	b->idle--;
+}
+
 static void *worker(void *arg)
 {
 	struct broker *b = arg;
@@ -131,9 +171,7 @@ static void *worker(void *arg)
 		if (!b->queue) {
 			if (b->idle >= WORKERS_IDLE_MAX)
 				break;
-			b->idle++;
-			pthread_cond_wait(&b->work, &b->lock);
-			b->idle--;
+			wait_for_work(b);
 			continue;
 		}
 		struct broker_job *j = take(b);
@@ -206,14 +244,6 @@ int broker_new(struct broker **ret)
 	return 0;
 }
 
-static void wake_running(struct broker *b)
-{
-	for (struct broker_job *j = b->running; j; j = j->next) {
-		j->cancelled = true;
-		pthread_kill(j->thread, b->signal);
-	}
-}
-
 void broker_free(struct broker *b)
 {
 	if (!b)
@@ -222,16 +252,10 @@ void broker_free(struct broker *b)
 	b->stopping = true;
 	pthread_cond_broadcast(&b->work);
 	while (b->workers) {
-		/* A signal that comes just before the blocking call is lost: again every 2 ms. */
-		wake_running(b);
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 2000000;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
-		pthread_cond_timedwait(&b->ended, &b->lock, &until);
+		for (struct broker_job *j = b->running; j; j = j->next)
+			j->cancelled = true;
+		(void)wake_cancelled(b);
+		wait_a_little(b, &b->ended);
 	}
 	pthread_mutex_unlock(&b->lock);
 	for (struct broker_job *j = b->queue, *next; j; j = next) {
@@ -302,26 +326,39 @@ int broker_next(struct broker *b, struct broker_done *ret)
 	return j != NULL;
 }
 
-static void interrupt(struct broker *b, uint64_t id)
+static struct broker_job *running(const struct broker *b, uint64_t id)
 {
-	for (struct broker_job *j = b->running; j; j = j->next)
-		if (j->id == id) {
-			j->cancelled = true;
-			pthread_kill(j->thread, b->signal);
-		}
+	struct broker_job *j = b->running;
+	while (j && j->id != id)
+		j = j->next;
+	return j;
 }
 
 void broker_interrupt(struct broker *b, uint64_t id)
 {
 	pthread_mutex_lock(&b->lock);
-	interrupt(b, id);
+	struct broker_job *j = running(b, id);
+	if (j)
+		pthread_kill(j->thread, b->signal);
 	pthread_mutex_unlock(&b->lock);
+}
+
+/* Somebody idle is there to wake it until it ends; where no thread can be had, whoever is next. */
+static void cancel_running(struct broker *b, struct broker_job *j)
+{
+	j->cancelled = true;
+	pthread_kill(j->thread, b->signal);
+	if (!b->idle)
+		(void)start_worker(b);
+	pthread_cond_broadcast(&b->work);
 }
 
 void broker_cancel(struct broker *b, uint64_t id)
 {
 	pthread_mutex_lock(&b->lock);
-	interrupt(b, id);
+	struct broker_job *begun = running(b, id);
+	if (begun)
+		cancel_running(b, begun);
 	for (struct broker_job **p = &b->queue; *p; p = &(*p)->next)
 		if ((*p)->id == id) {
 			struct broker_job *j = *p;

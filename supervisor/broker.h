@@ -77,5 +77,8 @@ int broker_next(struct broker *b, struct broker_done *ret);
  * there: it can be interrupted when it has begun, and most never block. An unknown id is fine.
  */
 void broker_interrupt(struct broker *b, uint64_t id);
-/* The same for one whose thread is gone: where it has not begun it never does. */
+/*
+ * The same for one whose thread is gone: it is interrupted until it ends, and where it has not
+ * begun it never does.
+ */
 void broker_cancel(struct broker *b, uint64_t id);
