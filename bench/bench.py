@@ -119,7 +119,8 @@ def run_rows(rows, modes, top, args):
         place = place_for(top, w.name)
         # Each has its part of what is left.
         seconds = args.seconds and (end - time.monotonic()) / (len(rows) - i)
-        results.append(measure.Bench(w, place, modes, args.rounds, say).measure(seconds))
+        row = measure.Bench(w, place, modes, args.rounds, say).measure(seconds)
+        results.append({**row, "load": load()[0]})
         shutil.rmtree(place.top)
     return results, skipped
 

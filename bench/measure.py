@@ -15,7 +15,7 @@ import trees
 
 RUN_SECONDS = 120  # the longest that one run may take
 CELL_SECONDS = 2  # a way that needed so long for a workload is not measured again, unless it is `always`
-ROUNDS_MIN = 3    # rounds that count, whatever the time
+ROUNDS_MIN = 3    # rounds that count, while there is any time left
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -134,10 +134,11 @@ class Bench:
         workload.prepare(place)
 
     def measure(self, seconds):
-        """All rounds, or as many as `seconds` allow; None: all."""
+        """All rounds, or as many as `seconds` allow (None: all); on a slow machine there may be none left."""
         end = time.monotonic() + seconds if seconds is not None else math.inf
+        least = 1 if end < time.monotonic() else ROUNDS_MIN
         for i in range(self.rounds + 1):
-            if i > ROUNDS_MIN and time.monotonic() > end:
+            if i > least and time.monotonic() > end:
                 break
             # Each mode is first in some round: what one leaves behind is not always the same one's.
             turn = i % len(self.modes) if i else 0

@@ -110,6 +110,14 @@ def gits(s):
             for name, what in rows]
 
 
+def in_repository(prepare):
+    """The same in a git repository: its hooks are an exception, so what is new beside them is brokered."""
+    def both(p):
+        trees.repository(p.project, 1, 1, p.env)
+        prepare(p)
+    return both
+
+
 def builds(s):
     def sources(count):
         def prepare(p):
@@ -126,8 +134,8 @@ def builds(s):
                  needs=("gcc", "make")),
         Workload("make-new", f"make -j2 of {s.new_sources} files into a new directory",
                  lambda p, share: ["make", "-s", "-j2", "O=build/new/obj"],
-                 sources(s.new_sources), lambda p: trees.remove(p.at("build")), made="build",
-                 needs=("gcc", "make")),
+                 in_repository(sources(s.new_sources)), lambda p: trees.remove(p.at("build")),
+                 made="build", needs=("gcc", "make", "git")),
     ]
 
 
@@ -194,7 +202,7 @@ def languages(s):
         Workload("npm", "npm install of a local package",
                  lambda p, share: ["npm", "install", "--silent", "--offline", "--no-audit", "--no-fund",
                                    "./benched-1.0.0.tgz"],
-                 package, fresh, made="node_modules", needs=("node", "npm"),
+                 in_repository(package), fresh, made="node_modules", needs=("node", "npm", "git"),
                  options=lambda p: ["--preset", "node"]),
     ]
 
