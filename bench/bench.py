@@ -6,11 +6,11 @@ and again, and tells ratios of medians. ./dev bench builds what it needs and sta
 import argparse
 import datetime
 import json
-import math
 import os
 import platform
 import shutil
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -65,9 +65,10 @@ def cpu():
     return platform.machine()
 
 
-def machine():
+def machine(top):
     return {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0)), "kernel": platform.release(),
-            "libc": " ".join(platform.libc_ver()), "uid": os.getuid(), "load_before": load(),
+            "libc": " ".join(platform.libc_ver()), "uid": os.getuid(),
+            "files_on": first_line(f"stat -f -c %T {top}"), "load_before": load(),
             "versions": {name: first_line(c) for name, c in VERSIONS.items()}}
 
 
@@ -135,14 +136,19 @@ def run_micro(args, work, modes, top):
     return measure.micro(program, work, place, samples, opens) + measure.starts(modes, place, samples)
 
 
+def mean(ratios):
+    return round(statistics.geometric_mean(ratios), 3)
+
+
 def summary(results, modes):
     """For each mode: the geometric mean over the workloads that are in it, and the worst of them."""
     told = {}
     for m in modes:
         rows = [(w["cells"][m.name]["ratio"], w["name"]) for w in results if not w["apart"]]
         if rows:
-            mean = math.exp(sum(math.log(r) for r, _ in rows) / len(rows))
-            told[m.name] = {"mean": round(mean, 3), "worst": max(rows)[0], "worst_name": max(rows)[1]}
+            cpu_rows = [w["cells"][m.name]["cpu_ratio"] for w in results if not w["apart"]]
+            told[m.name] = {"mean": mean(r for r, _ in rows), "worst": max(rows)[0],
+                            "worst_name": max(rows)[1], "cpu_mean": mean(cpu_rows)}
     return told
 
 
@@ -158,7 +164,8 @@ def rows_of_table(result, modes):
                *(cell_text(w["cells"][m["name"]], m["name"] == "native") for m in modes),
                str(fast.get("stops", ""))]
     if result["summary"]:
-        yield ["geometric mean without *", *(f"{result['summary'][m['name']]['mean']:.2f}" for m in modes), ""]
+        for title, key in (("geometric mean without *", "mean"), ("the same of processor time", "cpu_mean")):
+            yield [title, *(f"{result['summary'][m['name']][key]:.2f}" for m in modes), ""]
 
 
 def table(result):
@@ -195,7 +202,7 @@ def run_all(parser, args, top):
     wanted = chosen(parser, args.only, [*rows, "micro"], "--only")
     ways = chosen(parser, args.mode and ["native", *args.mode], list(modes), "--mode")
     result = {"warder_bench": 1, "started": datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds"),
-              "smoke": args.smoke, "rounds": args.rounds, "machine": machine()}
+              "smoke": args.smoke, "rounds": args.rounds, "machine": machine(top)}
     there, result["modes"] = probe([modes[n] for n in ways], top)
     result["workloads"], result["skipped"] = run_rows(
         [rows[n] for n in wanted if n in rows], there, top, args)

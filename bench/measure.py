@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -15,6 +16,7 @@ import trees
 
 RUN_SECONDS = 120  # the longest that one run may take
 CELL_SECONDS = 2  # a way that needed so long for a workload is not measured again, unless it is `always`
+CLOCK_MS = 1      # processor time is told no finer
 ROUNDS_MIN = 3    # rounds that count, while there is any time left
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -63,9 +65,16 @@ def environment(top):
     return env
 
 
+def cpu_ms():
+    """Processor time of all that we waited for, and all that they did."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
 @dataclass
 class Run:
     ms: float
+    cpu_ms: float
     status: int
     out: bytes
     err: bytes
@@ -75,7 +84,7 @@ def run(argv, cwd, env, top):
     """One command, from start to end. Its output goes to files: a pipe would make it wait for us."""
     names = [os.path.join(top, n) for n in ("stdout", "stderr")]
     with open(names[0], "wb") as out, open(names[1], "wb") as err:
-        start = time.perf_counter()
+        start, used = time.perf_counter(), cpu_ms()
         process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=err, start_new_session=True)
         try:
@@ -91,13 +100,14 @@ def run(argv, cwd, env, top):
     for name in names:
         with open(name, "rb") as f:
             texts.append(f.read())
-    return Run(ms, status, *texts)
+    return Run(ms, cpu_ms() - used, status, *texts)
 
 
 @dataclass
 class Cell:
     """One workload in one mode."""
     ms: list = field(default_factory=list)
+    cpu_ms: list = field(default_factory=list)
     share: float = 1
     engine: dict = field(default_factory=dict)
     wrong: Optional[str] = None
@@ -105,18 +115,24 @@ class Cell:
     def spent(self):
         return sum(self.ms) >= CELL_SECONDS * 1000
 
-    def counted(self):
+    def counted(self, times):
         # The first round fills caches; it counts only where there is no other.
-        return self.ms[1:] or self.ms
+        return times[1:] or times
+
+    def ratio(self, times, native_times):
+        return round(statistics.median(self.counted(times)) / self.share
+                     / statistics.median(self.counted(native_times)), 3)
 
     def numbers(self, native):
-        ms = self.counted()
+        ms = self.counted(self.ms)
         middle = statistics.median(ms)
         low, _, high = statistics.quantiles(ms, n=4) if len(ms) > 1 else (ms[0],) * 3
         mad = statistics.median(abs(x - middle) for x in ms)
         done = {"ms": [round(x, 3) for x in ms], "median_ms": round(middle, 3), "q1_ms": round(low, 3),
                 "q3_ms": round(high, 3), "mad_ms": round(mad, 3), "spread": round(mad / middle, 3),
-                "ratio": round(middle / self.share / statistics.median(native.counted()), 3)}
+                "ratio": self.ratio(self.ms, native.ms),
+                # Less shaken by a busy machine, and blind to what is waited for.
+                "cpu_ratio": self.ratio(self.cpu_ms, native.cpu_ms)}
         if self.share != 1:
             done["share"] = self.share
         return {**done, **self.engine, **({"wrong": self.wrong} if self.wrong else {})}
@@ -156,6 +172,7 @@ class Bench:
         w.reset(self.place)
         r = self.run(mode, cell.share)
         cell.ms.append(r.ms)
+        cell.cpu_ms.append(max(r.cpu_ms, CLOCK_MS))
         outcome = self.outcome(r, cell, first)
         if mode.name == "native" and r.status != 0:
             cell.wrong = f"status {r.status}: {r.err[-300:]!r}"

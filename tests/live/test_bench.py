@@ -126,11 +126,12 @@ class Caught(unittest.TestCase):
 
 class Numbers(unittest.TestCase):
     def test_ratio_and_spread(self):
-        native = measure.Cell(ms=[90, 10, 10, 10])
-        cell = measure.Cell(ms=[1000, 18, 20, 24], share=0.5)
+        native = measure.Cell(ms=[90, 10, 10, 10], cpu_ms=[9, 3, 3, 3])
+        cell = measure.Cell(ms=[1000, 18, 20, 24], cpu_ms=[9, 6, 6, 6], share=0.5)
         told = cell.numbers(native)
         self.assertEqual(told["median_ms"], 20)
         self.assertEqual(told["ratio"], 4)
+        self.assertEqual(told["cpu_ratio"], 4)
         self.assertEqual(told["spread"], 0.1)
 
     def test_what_the_plot_can_not_hold_stays_on_it(self):
