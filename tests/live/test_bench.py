@@ -134,6 +134,16 @@ class Numbers(unittest.TestCase):
         self.assertEqual(told["cpu_ratio"], 4)
         self.assertEqual(told["spread"], 0.1)
 
+    def test_the_clock_of_a_busy_machine_is_not_plotted(self):
+        cell = {"ratio": 3, "cpu_ratio": 7, "median_ms": 2, "q1_ms": 1, "q3_ms": 4}
+        for load, shown in ((0.2, "3.00"), (9.0, "7.00")):
+            drawn = plot.svg({"machine": {"cpu": "c", "cpus": 2, "kernel": "k", "load_before": [load]},
+                              "modes": [{"name": "fast", "title": "warder"}],
+                              "workloads": [{"title": "w", "apart": False, "cells": {"fast": cell}}]})
+            self.assertIn(f">{shown}<", drawn)
+            self.assertEqual("Busy: load 9.0" in drawn, load == 9.0)
+            self.assertEqual("<rect" in drawn, load == 0.2)
+
     def test_what_the_plot_can_not_hold_stays_on_it(self):
         self.assertEqual(plot.x_of(1e9), plot.x_of(plot.AXIS[1]))
         self.assertLess(plot.x_of(1), plot.x_of(2))
