@@ -1,0 +1,156 @@
+#include "tracer/patch.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* This process is its own tracee: its text is a private mapping of a file that it may not write. */
+
+#define PAGE 4096
+
+static const struct stub_marks marks = {.pass = 0xdead0001, .report = 0xbeef0002};
+static const uint8_t code[] = {0xb8, 1, 1, 0, 0, 0x0f, 0x05, 0xc3};
+
+struct text {
+	uint8_t *at;
+	int mem, file;
+	struct mm_site s;
+};
+
+/* A site at this offset of three pages, which has no stub yet. */
+static struct text text_new(size_t offset)
+{
+	struct text t = {.file = memfd_create("text", MFD_CLOEXEC)};
+
+	cr_assert_eq(ftruncate(t.file, 3 * PAGE), 0);
+	cr_assert_eq(pwrite(t.file, code, sizeof(code), (off_t)offset), (ssize_t)sizeof(code));
+	t.at = mmap(NULL, 3 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, t.file, 0);
+	cr_assert_neq(t.at, MAP_FAILED);
+	t.mem = patch_open(getpid());
+	cr_assert_geq(t.mem, 0);
+	t.s.site = (struct stub_site){.syscall = (uintptr_t)t.at + offset + 5,
+				      .before_len = 5,
+				      .nr = SYS_openat,
+				      .mark_arg = 2};
+	memcpy(t.s.site.before, code, 5);
+	t.s.ip = t.s.site.syscall + 2;
+	t.s.stub = (uintptr_t)t.at + 2 * PAGE + 256;
+	return t;
+}
+
+static void text_free(struct text *t)
+{
+	munmap(t->at, 3 * PAGE);
+	close(t->mem);
+	close(t->file);
+}
+
+static int patch(struct text *t)
+{
+	return patch_site(t->mem, &t->s.site, &marks, t->s.stub);
+}
+
+static uint8_t *jump_of(const struct text *t)
+{
+	return (uint8_t *)(t->s.site.syscall - 5);
+}
+
+Test(patch, there_and_back)
+{
+	static const size_t offsets[] = {0x100, PAGE - 3, PAGE - 5}; /* one over a page's end */
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint8_t file[3 * PAGE];
+		struct text t = text_new(offsets[i]);
+		cr_expect_not(patch_stands(t.mem, &t.s, &marks));
+		cr_assert_eq(patch(&t), 0);
+		cr_expect(patch_stands(t.mem, &t.s, &marks));
+		cr_expect_eq(jump_of(&t)[0], 0xe9);
+		cr_expect_arr_eq(jump_of(&t) + 5, code + 5, 3);
+		cr_expect_eq(patch(&t), -ENOENT, "twice");
+		cr_expect_eq(patch_undo(t.mem, &t.s, &marks), 0);
+		cr_expect_arr_eq(jump_of(&t), code, sizeof(code));
+		cr_expect_not(patch_stands(t.mem, &t.s, &marks));
+		/* The file is as it was. */
+		cr_assert_eq(pread(t.file, file, sizeof(file), 0), (ssize_t)sizeof(file));
+		cr_expect_arr_eq(file + offsets[i], code, sizeof(code));
+		memset(file + offsets[i], 0, sizeof(code));
+		for (size_t n = 0; n < sizeof(file); n++)
+			cr_assert_eq(file[n], 0);
+		text_free(&t);
+	}
+}
+
+Test(patch, switched_off_it_is_one_byte)
+{
+	struct text t = text_new(0x100);
+	uint8_t before[STUB_SIZE];
+
+	cr_assert_eq(patch(&t), 0);
+	memcpy(before, (void *)t.s.stub, sizeof(before));
+	cr_assert_eq(patch_switch_off(t.mem, &t.s, &marks), 0);
+	before[stub_switch(&t.s.site)] = 0;
+	cr_expect_arr_eq((uint8_t *)t.s.stub, before, sizeof(before));
+	cr_expect_not(patch_stands(t.mem, &t.s, &marks));
+	t.s.off = true;
+	cr_expect(patch_stands(t.mem, &t.s, &marks));
+	text_free(&t);
+}
+
+static void write_byte(struct text *t, uint64_t at, uint8_t byte)
+{
+	cr_assert_eq(pwrite(t->mem, &byte, 1, (off_t)at), 1);
+}
+
+/* A byte that is not as expected, anywhere, and nothing is written. */
+Test(patch, only_what_is_as_expected_is_changed)
+{
+	for (unsigned n = 0; n < 7 + STUB_SIZE; n++) {
+		struct text t = text_new(0x100);
+		uint8_t *at = n < 7 ? jump_of(&t) + n : (uint8_t *)t.s.stub + (n - 7);
+		uint8_t old = *at, all[3 * PAGE];
+		write_byte(&t, (uintptr_t)at, old ^ 0x40);
+		memcpy(all, t.at, sizeof(all));
+		cr_expect_eq(patch(&t), -ENOENT);
+		cr_expect_arr_eq(t.at, all, sizeof(all));
+		/* The same of what was changed. */
+		write_byte(&t, (uintptr_t)at, old);
+		cr_assert_eq(patch(&t), 0);
+		write_byte(&t, (uintptr_t)at, *at ^ 0x40);
+		memcpy(all, t.at, sizeof(all));
+		if (n < 5 || n >= 7)
+			cr_expect_eq(patch_undo(t.mem, &t.s, &marks), -ENOENT, "%u", n);
+		if (n >= 7)
+			cr_expect_eq(patch_switch_off(t.mem, &t.s, &marks), -ENOENT);
+		if (n < 5 || n >= 7)
+			cr_expect_arr_eq(t.at, all, sizeof(all));
+		text_free(&t);
+	}
+}
+
+/* As kernels do that forbid it: an error, and nothing is changed. */
+Test(patch, a_memory_that_can_not_be_written)
+{
+	struct text t = text_new(0x100);
+	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+
+	cr_expect_eq(patch_site(mem, &t.s.site, &marks, t.s.stub), -EBADF);
+	cr_expect_arr_eq(jump_of(&t), code, sizeof(code));
+	cr_assert_eq(patch(&t), 0);
+	cr_expect_eq(patch_undo(mem, &t.s, &marks), -EBADF);
+	cr_expect_eq(patch_switch_off(mem, &t.s, &marks), -EBADF);
+	cr_expect(patch_stands(mem, &t.s, &marks));
+	munmap(t.at, 3 * PAGE);
+	t.at = mmap(t.at, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	munmap(t.at, 3 * PAGE);
+	cr_expect_eq(patch(&t), -ENOENT, "unmapped");
+	cr_expect_eq(patch_undo(t.mem, &t.s, &marks), -ENOENT);
+	cr_expect_eq(patch_open(-1), -ENOENT);
+	close(mem);
+	text_free(&t);
+}
