@@ -10,25 +10,27 @@
 #include <string.h>
 #include <time.h>
 
-static int save_rule(struct run *r, const struct rule *rule, const struct question *q)
+/* A rule, or the name of a preset: into the project's policy, with who wanted it and when. */
+static void save(struct run *r, const struct rule *rule, const char *preset,
+		 const struct question *q)
 {
 	char *file AUTOFREE = store_project_policy(&r->session->store, &r->session->project);
-	struct policy_error why;
+	struct policy_error why = {"no memory"};
+	struct policy_vars vars = session_vars(r->session, r->env);
 	struct buf comment = {0};
 	struct tm tm;
 	char date[32];
-	if (!file)
-		return -ENOMEM;
 	time_t now = time(NULL);
 	gmtime_r(&now, &tm);
 	strftime(date, sizeof date, "%Y-%m-%d", &tm);
 	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
-	struct policy_vars vars = session_vars(r->session, r->env);
-	int err = store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why);
-	buf_free(&comment);
+	int err = file ? buf_error(&comment) : -ENOMEM;
+	if (!err)
+		err = rule ? store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why)
+			   : store_append_use(file, preset, buf_str(&comment), &why);
 	if (err)
 		run_say(r, "the answer was not saved: %s", why.text);
-	return err;
+	buf_free(&comment);
 }
 
 static int add_answer_rule(struct run *r, const struct question *q, const struct answer *a,
@@ -42,16 +44,19 @@ static int add_answer_rule(struct run *r, const struct question *q, const struct
 			    .origin = (char *)"an answer"};
 	int err = session_grant(r->session, &rule);
 	if (!err && a->lifetime == LIFETIME_ALWAYS && r->session->saving)
-		save_rule(r, &rule, q); /* said there; the session's rule holds all the same */
+		save(r, &rule, NULL, q); /* said there; the session's rule holds all the same */
 	return err;
 }
 
-static int apply_preset(struct run *r, const char *name)
+static int apply_preset(struct run *r, const struct question *q, const struct answer *a,
+			const char *name)
 {
 	struct policy_error why;
 	struct policy_vars vars = session_vars(r->session, r->env);
 	int err = preset_add(r->session->policy, name, &vars, &why);
 	r->session->policy_version++;
+	if (!err && a->lifetime == LIFETIME_ALWAYS && r->session->saving)
+		save(r, NULL, name, q);
 	return err;
 }
 
@@ -87,7 +92,7 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 		return err;
 	}
 	if (scope->kind == SCOPE_PRESET)
-		return apply_preset(r, scope->path);
+		return apply_preset(r, q, a, scope->path);
 	enum rule_kind kind = scope->kind == SCOPE_EXACT ? RULE_EXACT : RULE_TREE;
 	int err = add_answer_rule(r, q, a, kind, scope->path, scope->access);
 	if (!err && scope->path2)

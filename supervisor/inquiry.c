@@ -28,7 +28,7 @@ static const char *title_of(const struct run *r, pid_t tid)
  * One was asked about as much below a directory already: this question is about all of it. Not
  * where two paths are meant, nor for a program, which may take another run.
  */
-static int scopes_of(struct run *r, const struct denial *d, struct question *q)
+int inquiry_scopes(const struct run *r, const struct denial *d, struct question *q)
 {
 	const char *home = r->session->home;
 	size_t n = d->path2 || (d->access & ACCESS_EXEC)
@@ -40,6 +40,14 @@ static int scopes_of(struct run *r, const struct denial *d, struct question *q)
 	if (!err)
 		q->below = TAKE_PTR(below);
 	return err == -ENOENT ? plan_scopes(d, r->session->policy, home, &q->scopes) : err;
+}
+
+void inquiry_count(struct run *r, const struct question *q, const struct answer *a)
+{
+	bool narrow = !a->allow || a->lifetime == LIFETIME_ONCE ||
+		      q->scopes.item[a->scope].kind == SCOPE_EXACT;
+	if (narrow && !q->below && a->by == BY_USER && budget_add(&r->budget, q->path, q->access))
+		run_say(r, "no memory to count an answer");
 }
 
 static struct question *question_about(struct run *r, const struct waiter *w,
@@ -64,7 +72,7 @@ static struct question *question_about(struct run *r, const struct waiter *w,
 	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access) ||
 		       (d->path2 && policy_sensitive_for(r->session->policy, d->path2, d->access));
 	q->no_saving = !r->session->saving;
-	if (!q->exe || !q->argv || !q->cwd || !q->path || scopes_of(r, d, q)) {
+	if (!q->exe || !q->argv || !q->cwd || !q->path || inquiry_scopes(r, d, q)) {
 		question_free(q);
 		return NULL;
 	}

@@ -193,10 +193,7 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 		return;
 	uint64_t id = q->id;
 	record_answer(r, q, a);
-	bool narrow = !a->allow || a->lifetime == LIFETIME_ONCE ||
-		      q->scopes.item[a->scope].kind == SCOPE_EXACT;
-	if (narrow && !q->below && a->by == BY_USER && budget_add(&r->budget, q->path, q->access))
-		run_say(r, "no memory to count an answer");
+	inquiry_count(r, q, a);
 	/* Once, for what can't be done in place: in the run that it takes. */
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE && takes_another_run(r, id))

@@ -35,8 +35,7 @@ static struct question *question_from(const struct run *r, const struct denial *
 	q->no_saving = !r->session->saving;
 	if (q->argv && !q->argv[0])
 		q->argv[0] = strdup(d->argv0);
-	if (!q->exe || !q->argv || !q->argv[0] || !q->cwd || !q->path ||
-	    plan_scopes(d, r->session->policy, r->session->home, &q->scopes)) {
+	if (!q->exe || !q->argv || !q->argv[0] || !q->cwd || !q->path || inquiry_scopes(r, d, q)) {
 		question_free(q);
 		return NULL;
 	}
@@ -69,6 +68,7 @@ void rerun_answered(struct run *r, const struct question *q, const struct answer
 	}
 	struct denial *d = r->asked_about;
 	BUG(!d);
+	inquiry_count(r, q, a);
 	/* "once" here means: for the rest of this command, which is run again as a whole. */
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE) {

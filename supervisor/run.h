@@ -259,6 +259,13 @@ void inplace_done(struct run *r, const struct broker_done *done);
 bool inquiry_may(const struct run *r);
 /* The waiter stands behind this question from now on; where it can't be put it is refused. */
 void inquiry_put(struct run *r, struct waiter *w, struct denial *d);
+/*
+ * What the question offers: the scopes of this denial, or, where one was asked often enough about
+ * single things there, of a directory (q->below). 0 or -ENOMEM.
+ */
+int inquiry_scopes(const struct run *r, const struct denial *d, struct question *q);
+/* An answer was given: is it one more for a single thing? */
+void inquiry_count(struct run *r, const struct question *q, const struct answer *a);
 
 /* refusal.c */
 void refusal_begin(struct run *r, const struct tracer_event *ev);

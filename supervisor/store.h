@@ -31,10 +31,13 @@ char *store_project_policy(const struct store *s, const struct project *p);
  */
 int store_append_rule(const char *file, const struct rule *rule, const char *comment,
 		      struct policy_error *ret_error);
+/* The same with a line `use PRESET`. */
+int store_append_use(const char *file, const char *preset, const char *comment,
+		     struct policy_error *ret_error);
 /*
- * The same, and what the file's rules for the same path and kind say otherwise about these accesses
- * is taken out of it, so that the new rule counts. `vars` as for reading the file. *ret_changed
- * (may be NULL): lines removed or narrowed.
+ * As store_append_rule(), and what the file's rules for the same path and kind say otherwise about
+ * these accesses is taken out of it, so that the new rule counts. `vars` as for reading the file.
+ * *ret_changed (may be NULL): lines removed or narrowed.
  */
 int store_put_rule(const char *file, const struct rule *rule, const char *comment,
 		   const struct policy_vars *vars, size_t *ret_changed,

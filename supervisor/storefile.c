@@ -174,16 +174,14 @@ static bool has_line(const struct buf *text, const struct buf *rule)
 	return false;
 }
 
-/* The text with the rule's line at its end; unchanged where it says so already. */
-static int add_line(struct edit *e, struct buf *text, const struct rule *rule, const char *comment)
+/* The text with the line at its end; unchanged where it says so already. */
+static int add_line(struct edit *e, struct buf *text, const struct buf *line, const char *comment)
 {
-	struct buf line = {0};
-	policy_format_rule(&line, rule);
-	int r = buf_error(&line);
-	if (r == 0 && !has_line(text, &line)) {
+	int r = buf_error(line);
+	if (r == 0 && !has_line(text, line)) {
 		if (text->len && text->data[text->len - 1] != '\n')
 			buf_add_char(text, '\n');
-		buf_add(text, line.data, line.len);
+		buf_add(text, line->data, line->len);
 		if (comment) {
 			buf_add_str(text, "  # ");
 			escape_add_str(text, comment);
@@ -191,7 +189,6 @@ static int add_line(struct edit *e, struct buf *text, const struct rule *rule, c
 		buf_add_char(text, '\n');
 		r = buf_error(text);
 	}
-	buf_free(&line);
 	/* What was written must read back: a comment, too, could be too long for a line. */
 	if (r == 0)
 		r = policyfile_check(e->file, buf_str(text), text->len, e->error);
@@ -205,20 +202,40 @@ static int commit_if_changed(struct edit *e, const struct buf *text)
 	return edit_commit(e, text);
 }
 
-int store_append_rule(const char *file, const struct rule *rule, const char *comment,
-		      struct policy_error *ret_error)
+static int append(const char *file, const struct buf *line, const char *comment,
+		  struct policy_error *ret_error)
 {
 	struct edit e;
 	struct buf text = {0};
 	int r = edit_begin(&e, file, ret_error);
 	if (r == 0) {
 		buf_add(&text, buf_str(&e.text), e.text.len);
-		r = add_line(&e, &text, rule, comment);
+		r = add_line(&e, &text, line, comment);
 	}
 	if (r == 0)
 		r = commit_if_changed(&e, &text);
 	buf_free(&text);
 	edit_end(&e);
+	return r;
+}
+
+int store_append_rule(const char *file, const struct rule *rule, const char *comment,
+		      struct policy_error *ret_error)
+{
+	struct buf line = {0};
+	policy_format_rule(&line, rule);
+	int r = append(file, &line, comment, ret_error);
+	buf_free(&line);
+	return r;
+}
+
+int store_append_use(const char *file, const char *preset, const char *comment,
+		     struct policy_error *ret_error)
+{
+	struct buf line = {0};
+	buf_addf(&line, "use %s", preset);
+	int r = append(file, &line, comment, ret_error);
+	buf_free(&line);
 	return r;
 }
 
@@ -304,17 +321,19 @@ int store_put_rule(const char *file, const struct rule *rule, const char *commen
 {
 	struct change c = {.path = rule->path, .access = rule->access, .instead = rule};
 	struct edit e;
-	struct buf text = {0};
+	struct buf text = {0}, line = {0};
 	size_t changed = 0;
+	policy_format_rule(&line, rule);
 	int r = edit_begin(&e, file, ret_error);
 	if (r == 0)
 		r = change_lines(&e, &c, vars, &text, &changed);
 	if (r == 0)
-		r = add_line(&e, &text, rule, comment);
+		r = add_line(&e, &text, &line, comment);
 	if (r == 0)
 		r = commit_if_changed(&e, &text);
 	if (r == 0 && ret_changed)
 		*ret_changed = changed;
+	buf_free(&line);
 	buf_free(&text);
 	edit_end(&e);
 	return r;

@@ -51,6 +51,16 @@ class FirstUse(FirstRun):
             for scope in q["scopes"]:
                 self.assertNotEqual((self.home, "tree"), (scope["path"], scope["kind"]))
 
+    def test_a_preset_for_always_is_saved(self):
+        self.write("home/.npm/x", "x\n")
+        def answer(q):
+            kinds = [s["kind"] for s in q["scopes"]]
+            return {"answer": "allow", "scope": kinds.index("preset"), "lifetime": "always"}
+        done = self.hold("--", "bash", "-c", "cat ~/.npm/x", answer=answer)
+        self.assertStatus(done)
+        self.assertEqual(1, len(done.asked))
+        self.first_run("cat ~/.npm/x; echo y > ~/.npm/y")
+
     @needs("/usr/bin/go")
     def test_case_I1_go(self):
         self.check("go", "go build -o prog . && ./prog", GO, 1, {"GOFLAGS": "-mod=mod"})

@@ -18,10 +18,10 @@ class Floods(RunCase):
 
     def test_a_search_below_a_directory_that_is_refused(self):
         """find may see the directory; all that is below it is refused: no means all of it in the end."""
-        top = self.tree(5000)
+        top = self.tree(5000 if self.uid == os.getuid() else 500)
         done = self.hold("--rule", f"allow list {top} exact", "--", "find", top, "-name", "f", answer=deny, timeout=60)
         self.assertLessEqual(len(done.asked), self.HANDFUL, [q["path"] for q in done.asked])
-        self.assertEqual(100, sum(d["count"] for d in done.report["denials"]), "each refusal is in the report")
+        self.assertEqual(len(os.listdir(top)), sum(d["count"] for d in done.report["denials"]), "each refusal is in the report")
         self.assertEqual(top, done.asked[-1]["below"])
         self.assertEqual((top, "tree"), tuple(done.asked[-1]["scopes"][0][k] for k in ("path", "kind")))
 
@@ -66,6 +66,16 @@ class Floods(RunCase):
         self.assertEqual(7, len(done.asked))
         done = self.hold("--", "cat", *files[7:], answer=deny)
         self.assertNothingAsked(done)
+
+
+    def test_a_flood_that_is_asked_about_at_the_end(self):
+        files = [self.write(f"outside/src/{i}", f"{i}\n") for i in range(30)]
+        done = self.hold("--on-denial", "retry", "--", "cat", *files, answer=deny)
+        self.assertEqual(7, len(done.asked))
+        self.assertEqual(30, len(done.denials(answer="deny", by="user")))
+        done = self.hold("--on-denial", "retry", "--", "cat", *files)
+        self.assertEqual(30, len(done.out.splitlines()))
+        self.assertEqual(8, len(done.asked))  # the last is about the other run
 
 
 @both_users

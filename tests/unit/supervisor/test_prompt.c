@@ -48,6 +48,17 @@ static char *painted(const struct question *q, const struct prompt_view *v)
 	return text;
 }
 
+/* Asked about often: whom the answer is for is said before it is given. */
+Test(prompt, a_directory_asked_about_often)
+{
+	struct question q = reading();
+	const struct prompt_view v = {.home = "/home/u", .width = 80};
+	q.below = "/home/u/notes";
+	char *text AUTOFREE = painted(&q, &v);
+	cr_assert_not_null(strstr(text, "  and      ~/notes and below: asked about often"), "%s",
+			   text);
+}
+
 Test(prompt, wide)
 {
 	const struct question q = reading();
