@@ -236,6 +236,10 @@ void notice_report(struct run *r)
 			rep->engine.degraded =
 				add_text(rep->engine.degraded, "%s is not enforced by this kernel",
 					 llright_name(bit));
+	const char *lacks[TRACER_LACKS_MAX];
+	size_t lacking = r->confine.open ? 0 : tracer_lacks(lacks);
+	for (size_t i = 0; i < lacking; i++)
+		rep->engine.degraded = add_text(rep->engine.degraded, "%s", lacks[i]);
 	for (char **p = r->unprivileged; p && *p; p++)
 		rep->engine.notes = add_text(rep->engine.notes, "%s", *p);
 	if (r->more_unprivileged)

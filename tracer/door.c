@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 /* 6.6 */
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
@@ -18,6 +19,10 @@
 #ifndef SECCOMP_ADDFD_FLAG_SEND
 #define SECCOMP_ADDFD_FLAG_SEND (1UL << 1) /* 5.14 */
 #endif
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5) /* 5.19 */
+#endif
+#define PIDFD_OF_A_THREAD O_EXCL /* PIDFD_THREAD, 6.9 */
 
 struct door {
 	int epoll;
@@ -25,6 +30,36 @@ struct door {
 	int *listeners;
 	size_t len;
 };
+
+/* Flags are looked at before the filter, which is none (kernel/seccomp.c). */
+static bool has_killable_wait(void)
+{
+	unsigned long flags =
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
+}
+
+static bool has_pidfd_of_thread(void)
+{
+	int fd AUTOCLOSE = (int)syscall(SYS_pidfd_open, getpid(), PIDFD_OF_A_THREAD);
+
+	return fd >= 0;
+}
+
+size_t door_lacks(const char *ret[DOOR_LACKS_MAX])
+{
+	size_t n = 0;
+
+	if (!has_killable_wait())
+		ret[n++] =
+			"a signal during a call that is done in a thread's place (chmod, connect) "
+			"has it done twice (not from Linux 5.19 on)";
+	if (!has_pidfd_of_thread())
+		ret[n++] = "a thread with a descriptor table of its own is taken to have its "
+			   "process's (not from Linux 6.9 on)";
+	return n;
+}
 
 int door_new(struct door **ret)
 {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,6 +27,12 @@ struct door_guest {
 	uint64_t args[6];
 };
 
+/*
+ * What this kernel can't do for calls at the door, which are done all the same: how many, and a
+ * sentence for each (static).
+ */
+#define DOOR_LACKS_MAX 2
+size_t door_lacks(const char *ret[DOOR_LACKS_MAX]);
 /* 0, or -errno. */
 int door_new(struct door **ret);
 void door_free(struct door *d);

@@ -125,6 +125,11 @@ static int new_marks(struct tracer *tr)
 	return r;
 }
 
+size_t tracer_lacks(const char *ret[TRACER_LACKS_MAX])
+{
+	return door_lacks(ret);
+}
+
 int tracer_new(const struct tracer_options *options, struct tracer **ret)
 {
 	struct tracer *tr = calloc(1, sizeof(*tr));

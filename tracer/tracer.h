@@ -165,6 +165,13 @@ struct tracer_counts {
 	uint64_t patched; /* call sites that stop no more, in all address spaces */
 };
 
+/*
+ * What this kernel can't do for the calls of TRACER_WAITS: how many, and a sentence for each
+ * (static).
+ */
+#define TRACER_LACKS_MAX 2
+size_t tracer_lacks(const char *ret[TRACER_LACKS_MAX]);
+
 int tracer_new(const struct tracer_options *options, struct tracer **ret);
 /* Kills and reaps every tracee that is left (blocks until they are gone), then frees. */
 void tracer_free(struct tracer *t);

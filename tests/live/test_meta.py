@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from run_help import RunCase, Talk, allow, both_users, deny, fixture, main
+from run_help import WARDER, RunCase, Talk, allow, both_users, deny, fixture, main
 
 CALLS = fixture("meta_calls")
 
@@ -145,6 +145,23 @@ class Unreadable(RunCase):
         found, = done.denials(verdict="other")
         self.assertEqual((["meta"], 3000), (found["access"], found["count"]))
         self.assertIn("not dumpable", found["note"])
+
+
+@both_users
+class OldKernel(RunCase):
+    def test_what_it_lacks_is_told(self):
+        self.write("project/file")
+        done = self.native(fixture("old_kernel"), WARDER, "run", "--report", self.report_file, "--",
+                           "sh", "-c", "chmod 600 file && stat -c %a file; exec 3<file; touch /proc/self/fd/3")
+        self.assertEqual("600\n", done.out, done)
+        lacks = " ".join(self.read_report()["engine"]["degraded"])
+        self.assertIn("Linux 5.19", lacks)
+        self.assertIn("Linux 6.9", lacks)
+
+    def test_a_new_one_lacks_nothing(self):
+        release = tuple(int(n) for n in os.uname().release.split(".")[:2])
+        done = self.run_report("--", "true")
+        self.assertEqual(release < (6, 9), any("Linux 6.9" in d for d in done.report["engine"]["degraded"]), done)
 
 
 @both_users
