@@ -180,7 +180,7 @@ class Calls(CallsCase):
         done = self.hold("--", self.calls, self.outside, answer=deny)
         self.assertStatus(done)
         self.assertEqual(before, self.tree())
-        self.assertGreater(len(done.asked), 20)
+        self.assertGreater(len(done.asked), 10)  # then the directory is asked about
         self.assertEqual(0, done.report["engine"]["brokered"])
 
     def asked_by(self, name):
@@ -254,7 +254,7 @@ class CallsOf32Bits(CallsCase):
         done = self.hold("--", self.calls, self.outside, answer=deny)
         self.assertStatus(done)
         self.assertEqual(before, self.tree())
-        self.assertGreater(len(done.asked), 20)
+        self.assertGreater(len(done.asked), 10)  # then the directory is asked about
 
 
 if __name__ == "__main__":
