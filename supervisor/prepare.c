@@ -62,6 +62,8 @@ int prepare_wall(struct run *r)
 	int err = compile_with_spares(r->session->policy, &r->abi, &spares, &r->ruleset, &stats);
 	if (pool)
 		pool_ruled(pool, !err && spares.ruled ? &spares.class : NULL);
+	if (!err)
+		err = ruling_begin(r);
 	if (err)
 		return run_refuse(r, err, "the policy could not be compiled: %s", strerror(-err));
 	bool open = r->mode == ENGINE_PERMISSIVE; /* the ruleset is for the model alone */

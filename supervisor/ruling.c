@@ -167,6 +167,12 @@ static int cached_guard(struct run *r, const struct guard **ret)
 	return 0;
 }
 
+int ruling_begin(struct run *r)
+{
+	const struct guard *g;
+	return cached_guard(r, &g);
+}
+
 static int add_answer(struct policy *p, enum rule_kind kind, const char *path, uint32_t access)
 {
 	struct rule rule = {.effect = EFFECT_ALLOW,

@@ -299,6 +299,8 @@ struct ruling {
 	int error;		    /* what a refused call returns instead of its own errno; or 0 */
 };
 
+/* Before the command runs: what is protected is held, wherever somebody takes it. 0 or -errno. */
+int ruling_begin(struct run *r);
 struct ruling ruling_of(struct run *r, const struct waiter *w);
 /* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
 bool ruling_is_unnamed(const struct call *c, unsigned i);

@@ -184,6 +184,18 @@ class Escape(RunCase):
             os.link("secret", "l"); read("l")
             exchange("secret", "mine/f"); read("mine/f")""", ("--rule", "deny r secret"))
 
+    def test_renaming_what_may_only_keep_its_mode(self):
+        """Of modes the kernel's wall knows nothing."""
+        shutil.rmtree(f"{self.project}/.git")
+        self.more = ("mine",)
+        self.nothing_gets_through("""
+            os.rename("mine", "m"); os.chmod("m/f", 0o777)
+            os.rename("mine/f", "f"); os.chmod("f", 0o777)
+            os.link("mine/f", "l"); os.chmod("l", 0o777)
+            exchange("mine", "sub"); os.chmod("sub/f", 0o777)
+            os.chmod("mine/f", 0o777)
+            os.setxattr("mine/f", "user.x", b"x")""", ("--rule", "deny meta mine"))
+
     def test_what_a_pattern_protects(self):
         self.write("project/vault/a.key", "SECRET")
         self.write("project/vault/plain", "plain")
