@@ -1,11 +1,10 @@
-"""A hundred thousand swapped names, opened, and once more with every other call; see live/test_paths_race.py."""
+"""A hundred thousand swapped names; see live/test_paths_race.py."""
 
 import os
 import pathlib
 import sys
 
 os.environ.setdefault("WARDER_RACES", "8500")
-os.environ.setdefault("WARDER_CALL_RACES", "12500")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
 
 import test_paths_race
@@ -14,11 +13,6 @@ from run_help import both_users, main
 
 @both_users
 class Long(test_paths_race.Races):
-    pass
-
-
-@both_users
-class LongCalls(test_paths_race.CallRaces):
     pass
 
 
