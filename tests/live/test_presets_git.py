@@ -107,6 +107,24 @@ class Git(FirstRun):
         self.assertEqual("hooked\n", self.read("project/hooked"))
         self.assertIn("two", self.git("log", "--oneline", "work", cwd=main).out)
 
+    def test_case_E1_in_a_submodule(self):
+        """Its git directory lies in the repository above: a commit works, hooks and config are kept."""
+        top = os.path.join(self.outside, "top")
+        for name in ("lib", "top"):
+            self.git("init", "-q", "-b", "main", name, cwd=self.outside)
+            self.git("commit", "-q", "--allow-empty", "-m", "zero", cwd=os.path.join(self.outside, name))
+        self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"{self.outside}/lib", "sub", cwd=top)
+        self.write("outside/top/.git/modules/sub/hooks/pre-commit", "#!/bin/sh\necho hooked > hooked\n", 0o755)
+        sub = os.path.join(top, "sub")
+        self.first_run(self.AS + "echo x > x; git add x; git commit -qm one; git tag t; cat hooked; git gc -q", cwd=sub)
+        git = os.path.join(top, ".git")
+        done = self.hold("--preset", "git", "--", "bash", "-c",
+                         f"echo evil >> {git}/modules/sub/config; echo evil > {git}/modules/sub/hooks/x; echo evil > .git;"
+                         f"echo x > {git}/x; echo x > {top}/x", answer=deny, cwd=sub)
+        self.assertEqual([True, True, True, False, False], [q["sensitive"] for q in done.asked], done)
+        self.assertEqual("gitdir: ../.git/modules/sub\n", self.read("outside/top/sub/.git"))
+        self.assertFalse(os.path.lexists(f"{git}/x") or os.path.lexists(f"{top}/x"))
+
     def test_case_E1_protected_there(self):
         main = self.repository_elsewhere()
         git = os.path.join(main, ".git")
