@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -59,6 +60,24 @@ static bool is_out_of_scope(const struct run *r, const struct broker_connect *k)
 	       !listener_may_be_abstract(r->tracer, &k->address, k->address_len, type);
 }
 
+/*
+ * Made by us, a connection would not be held to the sandbox that the program gave itself: which
+ * ports that one allows is not known here, so none is. As that one would say it; 0: not its affair.
+ */
+static int refused_by_its_own(const struct waiter *w)
+{
+	int protocol = 0;
+	socklen_t len = sizeof protocol;
+	if ((w->own_about & TRACER_OWN_ABSTRACT) && broker_connect_is_abstract(&w->connect))
+		return -EPERM;
+	/* To AF_UNSPEC it would let go of a connection: that is always allowed. */
+	if (!(w->own_about & TRACER_OWN_TCP) || w->connect.is_send ||
+	    w->connect.address.ss_family == AF_UNSPEC ||
+	    getsockopt(w->connect.socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &len))
+		return 0;
+	return protocol == IPPROTO_TCP ? -EACCES : 0;
+}
+
 /* 0; or -errno, the call's result. */
 static int look_at_connect(const struct run *r, struct waiter *w, struct call_view view)
 {
@@ -69,8 +88,13 @@ static int look_at_connect(const struct run *r, struct waiter *w, struct call_vi
 		w->verdict.note = "an abstract unix socket outside of the command's own processes";
 		return -EPERM;
 	}
-	if (!w->connect.by_path)
-		return 0;
+	if (!w->connect.by_path) {
+		err = refused_by_its_own(w);
+		if (err)
+			w->verdict.note =
+				"it has a Landlock sandbox of its own, which is not reached round";
+		return err;
+	}
 	const struct call_path *p = &w->call->path[0];
 	err = call_resolve(w->call, view);
 	if (err || p->error)

@@ -41,6 +41,7 @@ struct waiter {
 	int64_t since_ms;	 /* held since, monotonic */
 	bool again;		 /* to be decided anew (settle_after) */
 	bool own_domain;	 /* it has a Landlock sandbox of its own, too */
+	unsigned own_about;	 /* TRACER_OWN_*: what else that one may refuse */
 	bool at_door;		 /* it has not run, and never will (doorstep.h) */
 	struct broker_meta meta; /* at_door, an attribute call: what it wants */
 	struct broker_connect connect; /* at_door, a connect or send: the same */

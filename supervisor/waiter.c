@@ -24,7 +24,8 @@ struct waiter *waiter_new(const struct tracer_event *ev)
 			     .pid = ev->pid,
 			     .call = ev->call,
 			     .since_ms = run_now_ms(),
-			     .own_domain = ev->own_domain};
+			     .own_domain = ev->own_domain,
+			     .own_about = ev->own_about};
 	path_init(&w->verdict.refused);
 	w->meta.fd = -1;
 	w->connect.socket = -1;

@@ -30,8 +30,11 @@ struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
 {
 	BUG(tr->out_len == ACT_EVENTS_MAX);
 	struct tracer_event *e = &tr->out[(tr->out_head + tr->out_len++) % ACT_EVENTS_MAX];
-	*e = (struct tracer_event){
-		.kind = kind, .who = name_of(t), .pid = t->tgid, .own_domain = t->own_domain};
+	*e = (struct tracer_event){.kind = kind,
+				   .who = name_of(t),
+				   .pid = t->tgid,
+				   .own_domain = t->own_domain,
+				   .own_about = t->own_domain ? t->own_rulesets : 0};
 	return e;
 }
 

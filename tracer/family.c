@@ -34,20 +34,24 @@ static void announce(struct tracer *tr, const struct tracee *t, pid_t parent)
 struct kin {
 	pid_t tgid;
 	bool own_domain;
+	unsigned own_rulesets;
 };
 
 static void ask_kin(struct tracee *t, void *arg)
 {
 	struct kin *kin = arg;
-	kin->own_domain |= t->tgid == kin->tgid && t->own_domain;
+	if (t->tgid != kin->tgid)
+		return;
+	kin->own_domain |= t->own_domain;
+	kin->own_rulesets |= t->own_rulesets;
 }
 
 /* Domains are inherited by threads and children. Which thread made it is not known here: any. */
-static bool has_own_domain(struct tracer *tr, pid_t tgid)
+static struct kin kin_of(struct tracer *tr, pid_t tgid)
 {
 	struct kin kin = {.tgid = tgid};
 	tracee_each(&tr->table, ask_kin, &kin);
-	return kin.own_domain;
+	return kin;
 }
 
 /* A death of such a one changes nothing; reap_exists() in family_cloned() sees that it is gone. */
@@ -57,14 +61,15 @@ int family_adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 
 	if (reap_kin(tid, &tgid, &parent, &tracer) < 0)
 		return 0;
-	bool own_domain = has_own_domain(tr, tgid == tid ? parent : tgid);
+	struct kin own = kin_of(tr, tgid == tid ? parent : tgid);
 	struct tracee *t = tracee_add(&tr->table, tid, tgid);
 	if (!t)
 		return -ENOMEM;
 	const struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
 	if (kin)
 		fastpath_cloned(kin, t);
-	t->own_domain = own_domain;
+	t->own_domain = own.own_domain;
+	t->own_rulesets = own.own_rulesets;
 	announce(tr, t, parent);
 	*ret = t;
 	return 0;
@@ -88,6 +93,7 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 			return -ENOMEM;
 		fastpath_cloned(t, child);
 		child->own_domain = t->own_domain;
+		child->own_rulesets = t->own_rulesets;
 		announce(tr, child, t->tgid);
 	}
 	act_resume(t, 0);

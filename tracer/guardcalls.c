@@ -10,6 +10,9 @@
 
 /* linux/landlock.h, ABI 8: the whole process enters the domain. */
 #define RESTRICT_TSYNC 8
+/* ABI 4 and 6 */
+#define ACCESS_NET_CONNECT_TCP	   (1u << 1)
+#define SCOPE_ABSTRACT_UNIX_SOCKET (1u << 0)
 
 static int guard_clone(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
@@ -84,6 +87,39 @@ static bool installs_filter(const struct tracee *t)
 	return operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER;
 }
 
+struct about {
+	pid_t tgid;
+	unsigned what;
+};
+
+static void add_about(struct tracee *t, void *arg)
+{
+	const struct about *a = arg;
+	t->own_rulesets |= t->tgid == a->tgid ? a->what : 0;
+}
+
+/*
+ * Who changes it under our eyes deceives itself alone. Threads share descriptors: whichever of the
+ * process enters the domain.
+ */
+static int guard_create_ruleset(struct tracer *tr, struct tracee *t)
+{
+	struct {
+		uint64_t fs, net, scoped; /* struct landlock_ruleset_attr of ABI 6 */
+	} attr = {0};
+	struct about a = {.tgid = t->tgid};
+	uint64_t size = t->at.args[1];
+
+	if (!t->at.args[2] && mem_read(t->tid, t->at.args[0], &attr,
+				       size < sizeof(attr) ? size : sizeof(attr)) == 0) {
+		a.what |= attr.net & ACCESS_NET_CONNECT_TCP ? TRACER_OWN_TCP : 0;
+		a.what |= attr.scoped & SCOPE_ABSTRACT_UNIX_SOCKET ? TRACER_OWN_ABSTRACT : 0;
+		tracee_each(&tr->table, add_about, &a);
+	}
+	act_run(t);
+	return 0;
+}
+
 int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	enum sys_id id = sysent_id(ent);
@@ -97,6 +133,8 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 		return guard_socketcall(tr, t);
 	if (id == SYS_ID_prctl || (id == SYS_ID_seccomp && installs_filter(t)))
 		fastpath_close(tr->fast, t);
+	if (id == SYS_ID_landlock_create_ruleset)
+		return guard_create_ruleset(tr, t);
 	if (id == SYS_ID_landlock_restrict_self) {
 		tracee_to(t, TRACEE_CALL);
 		act_resume(t, 0);

@@ -76,6 +76,8 @@ struct tracee {
 	bool job_stopped;    /* of a leader: TRACER_STOPPED was reported for the process */
 	pid_t stopped_under; /* while job_stopped: the parent it had then; 0: it does not matter */
 	bool own_domain;     /* it entered a Landlock domain beside ours, or its creator had */
+	/* TRACER_OWN_*: what rulesets that its process, or its creator, made are about */
+	unsigned own_rulesets;
 	bool spawned;	     /* by tracer_spawn(), not by another tracee */
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */

@@ -28,6 +28,10 @@ struct tracee_name {
 	uint32_t gen;
 };
 
+/* What a Landlock domain may refuse beside files. */
+#define TRACER_OWN_TCP	    1u /* to connect by TCP */
+#define TRACER_OWN_ABSTRACT 2u /* to connect to an abstract unix socket */
+
 enum tracer_event_kind {
 	/*
 	 * A watched call was refused (EACCES, EPERM, or EXDEV for rename and link; ENOENT for
@@ -106,6 +110,7 @@ struct tracer_event {
 	struct call *call;
 	/* It has a Landlock domain beside ours: which of them refused a call is not known. */
 	bool own_domain;
+	unsigned own_about; /* TRACER_OWN_*: what else that domain may refuse */
 };
 
 struct tracer_options {

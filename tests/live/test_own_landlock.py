@@ -77,5 +77,58 @@ class OwnLandlock(RunCase):
         self.assertEqual(("sandbox", "none"), (denial["verdict"], denial["by"]))
 
 
+# confine() takes what a ruleset handles beside files; connect() says what came of it.
+CONNECTIONS = """
+import ctypes, os, socket, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+name = "\\0own-landlock-%d" % os.getpid()
+def listener(family, address):
+    s = socket.socket(family)
+    s.bind(address)
+    s.listen(9)
+    return s
+tcp = listener(socket.AF_INET, ("127.0.0.1", 0))
+abstract = listener(socket.AF_UNIX, name)
+def confine(fs=0, net=0, scoped=0):
+    how = struct.pack("QQQ", fs, net, scoped)
+    ruleset = libc.syscall(444, how, len(how), 0)
+    libc.prctl(38, 1, 0, 0, 0)
+    if ruleset < 0 or libc.syscall(446, ruleset, 0):
+        print("no such Landlock")
+def connect():
+    for family, address in ((socket.AF_INET, tcp.getsockname()), (socket.AF_UNIX, name)):
+        try:
+            socket.socket(family).connect(address)
+            print("connected", flush=True)
+        except OSError as e:
+            print(e.strerror, flush=True)
+"""
+
+
+@both_users
+@needs("/usr/bin/python3")
+class OwnConnections(RunCase):
+    """warder makes connections in the program's place: not those that its own sandbox may refuse."""
+
+    def test_as_its_own_sandbox_says(self):
+        yes, tcp, abstract = "connected\n", NO, "Operation not permitted\n"
+        rows = {"confine(net=2); connect()": tcp + yes,
+                "confine(scoped=1); connect()": yes + abstract,
+                "confine(fs=1 << 8); connect()": yes + yes,
+                "confine(net=2)\nif os.fork() == 0:\n    connect(); os._exit(0)\nos.wait()": tcp + yes,
+                "t = threading.Thread(target=lambda: confine(net=2)); t.start(); t.join(); connect()": yes + yes}
+        for text, expected in rows.items():
+            with self.subTest(text):
+                argv = ["/usr/bin/python3", "-IBc", CONNECTIONS + text]
+                native = self.native(*argv)
+                if "no such Landlock" in native.out:
+                    self.skipTest("this kernel's Landlock knows no connections")
+                self.assertEqual(expected, native.out, native)
+                done = self.run_report("--", *argv)
+                self.assertEqual(expected, done.out, done)
+                notes = [d.get("note", "") for d in done.report["denials"] if d["call"] == "connect"]
+                self.assertEqual(expected != yes + yes, any("of its own" in n for n in notes), done)
+
+
 if __name__ == "__main__":
     main()
