@@ -26,6 +26,8 @@ static int look_at_fd(struct waiter *w)
 	at->exists = true;
 	int err = path_of_object(at->object, &at->st, &at->real);
 	at->unreachable = err != 0;
+	if (!err)
+		err = path_hold_parent(at);
 	return err == -ENOMEM ? err : 0;
 }
 

@@ -97,6 +97,28 @@ int path_of_object(int fd, const struct stat *st, char **ret)
 	return 0;
 }
 
+int path_hold_parent(struct path_at *at)
+{
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	const char *name = strrchr(at->real, '/') + 1;
+	struct stat st;
+
+	if (!*name || strlen(name) > NAME_MAX)
+		return 0;
+	char *dir AUTOFREE = strndup(at->real, (size_t)(name - at->real));
+	if (!dir)
+		return -ENOMEM;
+	int fd AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, dir, &how, sizeof(how));
+	if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (st.st_dev != at->st.st_dev || st.st_ino != at->st.st_ino)
+		return 0;
+	snprintf(at->name, sizeof(at->name), "%s", name);
+	at->parent = TAKE_FD(fd);
+	return 0;
+}
+
 int path_of_fd(int fd, char **ret)
 {
 	struct stat st;

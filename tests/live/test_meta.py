@@ -129,6 +129,24 @@ class Attacks(RunCase):
         found, = done.denials(os.path.join(self.project, "alias"))
         self.assertEqual(("it is a protected path under another name", 2), (found["note"], found["count"]))
 
+    def test_an_exception_by_a_descriptor(self):
+        """What a descriptor leads to is where it is now, whatever it was called when it was opened."""
+        secret = self.write("project/no/secret")
+        self.own(os.path.dirname(secret))
+        done = self.run_report("--rule", "deny w no", "--", "/usr/bin/python3", "-c", """if 1:
+            import os
+            os.mkdir('dir')
+            os.close(os.open('dir/file', os.O_CREAT))
+            fds = [os.open(name, os.O_RDONLY) for name in ('good', 'dir/file', 'dir', 'no/secret', 'no')]
+            os.rename('dir', 'moved')
+            for fd in fds:
+                for ns in ((1, 2), (3, 4)):
+                    try: os.utime(fd, ns=ns); print('ok', end=' ')
+                    except OSError as e: print(e.errno, end=' ')""")
+        self.assertEqual("ok ok ok ok ok ok 13 13 13 13 ", done.out, done)
+        self.assertEqual(3, os.stat(os.path.join(self.project, "moved", "file")).st_atime_ns)
+        self.assertNotEqual(3, os.stat(secret).st_atime_ns)
+
 
 @both_users
 class Unreadable(RunCase):
