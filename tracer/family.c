@@ -65,9 +65,9 @@ int family_adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 	struct tracee *t = tracee_add(&tr->table, tid, tgid);
 	if (!t)
 		return -ENOMEM;
-	const struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
+	struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
 	if (kin)
-		fastpath_cloned(kin, t);
+		fastpath_cloned(tr->fast, kin, t);
 	t->own_domain = own.own_domain;
 	t->own_rulesets = own.own_rulesets;
 	announce(tr, t, parent);
@@ -91,7 +91,7 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 		struct tracee *child = tracee_add(&tr->table, (pid_t)tid, tgid);
 		if (!child)
 			return -ENOMEM;
-		fastpath_cloned(t, child);
+		fastpath_cloned(tr->fast, t, child);
 		child->own_domain = t->own_domain;
 		child->own_rulesets = t->own_rulesets;
 		announce(tr, child, t->tgid);

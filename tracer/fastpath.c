@@ -67,26 +67,12 @@ void fastpath_execed(struct tracee *t)
 		t->mm->closed = t->mm->filtered = filtered;
 }
 
-/* 1 or 0; -1: it can't be known. */
-static int share_memory(pid_t a, pid_t b)
-{
-	long r = syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
-
-	return r < 0 ? -1 : r == 0;
-}
-
-void fastpath_cloned(const struct tracee *t, struct tracee *child)
-{
-	child->own_filter = t->own_filter;
-	if (!t->mm)
-		return;
-	int shared = t->tgid == child->tgid ? 1 : share_memory(t->tid, child->tid);
-	if (shared < 0)
-		t->mm->closed = true;
-	child->mm = shared == 1 ? mm_ref(t->mm) : mm_copy(t->mm);
-}
-
 /* ---- changing ---- */
+
+static bool may_change(const struct fastpath *f, const struct mm *mm)
+{
+	return mm && !mm->closed && mm->tasks == 1 && f->failures < FAILURES_MAX;
+}
 
 /* Every site that is known of the object. */
 static void patch_object(struct fastpath *f, struct tracee *t, const struct object *o,
@@ -112,6 +98,62 @@ static void patch_object(struct fastpath *f, struct tracee *t, const struct obje
 		mm_patched(t->mm, s, &site, at);
 		f->patched++;
 	}
+}
+
+/* A walk over what t has mapped. */
+struct survey {
+	struct fastpath *f;
+	struct tracee *t;
+};
+
+static bool may_hold_sites(const struct maps_region *where)
+{
+	return where->ino && where->exec && !where->write && !where->shared;
+}
+
+static void survey_region(void *arg, const struct maps_region *where, uint64_t base)
+{
+	struct survey *s = arg;
+	const struct object *o = NULL;
+
+	if (base && may_hold_sites(where))
+		o = objects_survey(s->f->objects, s->t->tid, where, base);
+	if (o)
+		patch_object(s->f, s->t, o, where);
+}
+
+/*
+ * The first thread is being born: its creator is in clone(2) and it has not run yet, so nobody is
+ * in the middle of any bytes. Afterwards it is too late: so every file that is mapped is looked at,
+ * not only those that have called already.
+ */
+static void patch_before_threads(struct fastpath *f, struct tracee *t)
+{
+	struct survey s = {f, t};
+
+	if (may_change(f, t->mm))
+		(void)maps_each(t->tid, survey_region, &s); /* what is not seen stays slow */
+}
+
+/* 1 or 0; -1: it can't be known. */
+static int share_memory(pid_t a, pid_t b)
+{
+	long r = syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
+
+	return r < 0 ? -1 : r == 0;
+}
+
+void fastpath_cloned(struct fastpath *f, struct tracee *t, struct tracee *child)
+{
+	child->own_filter = t->own_filter;
+	if (!t->mm)
+		return;
+	int shared = t->tgid == child->tgid ? 1 : share_memory(t->tid, child->tid);
+	if (shared < 0)
+		t->mm->closed = true;
+	if (f && shared == 1 && t->tgid == child->tgid)
+		patch_before_threads(f, t);
+	child->mm = shared == 1 ? mm_ref(t->mm) : mm_copy(t->mm);
 }
 
 void fastpath_close(struct fastpath *f, struct tracee *t)
@@ -201,11 +243,6 @@ static void doubt(struct fastpath *f, struct tracee *t, struct mm_site *s)
 	s->hits = 0;
 }
 
-static bool may_change(const struct fastpath *f, const struct mm *mm)
-{
-	return mm && !mm->closed && mm->tasks == 1 && f->failures < FAILURES_MAX;
-}
-
 void fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent)
 {
 	struct maps_region where;
@@ -220,8 +257,7 @@ void fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *e
 	if (!s || s->stub || s->hopeless)
 		return;
 	s->hopeless = true;
-	if (maps_find(t->tid, t->at.ip - 2, &where, &base) < 0 || !where.ino || !where.exec ||
-	    where.write || where.shared)
+	if (maps_find(t->tid, t->at.ip - 2, &where, &base) < 0 || !may_hold_sites(&where))
 		return;
 	const struct object *o = objects_find(f->objects, t->tid, &where, base, t->at.ip - 2);
 	if (!o) /* at once: a program may have threads before it comes to its libraries again */

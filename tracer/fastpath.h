@@ -5,7 +5,8 @@
  * makes one is changed: the instruction before it becomes a jump to a stub (tracer/stub.h) in the
  * unused end of the same executable segment: nothing new is mapped. Where in the file else that can
  * be done is learned with it, once for each file and run; every later image is changed at its first
- * stop in the file. Written is through /proc/PID/mem (tracer/patch.h).
+ * stop in the file; and where a first thread is born, every file is that is mapped then. Written is
+ * through /proc/PID/mem (tracer/patch.h).
  *
  * Not done, and then every call takes its two stops: more than one task in the address space (one
  * of them could be in the middle of the bytes), a seccomp filter of the program's own (it would see
@@ -32,8 +33,11 @@ uint64_t fastpath_patched(const struct fastpath *f);
 
 /* After an exec, a new one; NULL without memory: then it is simply slow. */
 void fastpath_execed(struct tracee *t);
-/* A child or thread was born of t: its address space is t's, or a copy of it. */
-void fastpath_cloned(const struct tracee *t, struct tracee *child);
+/*
+ * A child or thread was born of t, which is in its call still, and has not run yet: its address
+ * space is t's, or a copy of it. f may be NULL.
+ */
+void fastpath_cloned(struct fastpath *f, struct tracee *t, struct tracee *child);
 /*
  * t is about to install a filter, which must not see the marks: what was changed is changed back
  * and nothing new is. With more than one task in the address space the stubs are switched off

@@ -135,6 +135,25 @@ int maps_read(int fd, uint64_t addr, struct maps_region *ret, uint64_t *ret_base
 	return 0;
 }
 
+int maps_each(pid_t pid, void (*f)(void *arg, const struct maps_region *where, uint64_t base),
+	      void *arg)
+{
+	struct maps_region here, first = {0};
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	FILE *text = fopen(path, "re");
+	if (!text)
+		return -errno;
+	while (next_region(text, &here)) {
+		if (here.ino && here.offset == 0)
+			first = here;
+		f(arg, &here, same_file(&here, &first) ? first.start : 0);
+	}
+	fclose(text);
+	return 0;
+}
+
 int maps_find(pid_t pid, uint64_t addr, struct maps_region *ret, uint64_t *ret_base)
 {
 	char path[64];

@@ -21,5 +21,8 @@ struct maps_region {
  * microseconds where the kernel can be asked (6.11), else the text is read.
  */
 int maps_find(pid_t pid, uint64_t addr, struct maps_region *ret, uint64_t *ret_base);
+/* Every region in order, with its file's first page as above. 0 or -errno. Reads the text. */
+int maps_each(pid_t pid, void (*f)(void *arg, const struct maps_region *where, uint64_t base),
+	      void *arg);
 /* The same from the text of a maps file, which it reads to the end or to that region. */
 int maps_read(int fd, uint64_t addr, struct maps_region *ret, uint64_t *ret_base);

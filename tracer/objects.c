@@ -219,33 +219,62 @@ static void scan_text(struct object *o, pid_t tid, const struct maps_region *whe
 	}
 }
 
+/* The object that has this text, new or known; *ret_fresh: nothing is known of it yet. */
+static struct object *take_object(struct objects *os, const struct maps_region *where,
+				  const struct elfmem_text *text, bool *ret_fresh)
+{
+	uint64_t room;
+	size_t slots = measure_room(where, text, &room);
+	struct object *o = find(os, where);
+
+	if (!o && slots)
+		o = add_object(os, where);
+	if (!o)
+		return NULL;
+	*ret_fresh = o->room != room || o->slots != slots;
+	if (*ret_fresh) /* another file has that inode now */
+		o->len = 0;
+	o->room = room;
+	o->slots = slots;
+	return o;
+}
+
 const struct object *objects_learn(struct objects *os, const struct tracee *t,
 				   const struct sysent *ent, const struct maps_region *where,
 				   uint64_t base)
 {
-	uint64_t syscall = t->at.ip - SYSCALL_SIZE, room;
+	uint64_t syscall = t->at.ip - SYSCALL_SIZE;
 	struct elfmem_text text;
 	struct stub_site site;
+	bool fresh;
 
 	if (!base || syscall - where->start < STUB_INSN_MAX ||
 	    elfmem_text(t->tid, base, syscall, offset_of(where, syscall), &text) < 0 ||
 	    !look_at_site(t->tid, ent, &text, syscall, &site))
 		return NULL;
-	size_t slots = measure_room(where, &text, &room);
-	struct object *o = find(os, where);
-	if (!o && slots)
-		o = add_object(os, where);
+	struct object *o = take_object(os, where, &text, &fresh);
 	if (!o)
 		return NULL;
-	bool fresh = o->room != room || o->slots != slots;
-	if (fresh) /* another file has that inode now */
-		o->len = 0;
-	o->room = room;
-	o->slots = slots;
 	add_site(o, offset_of(where, syscall), &site);
 	if (fresh)
 		scan_text(o, t->tid, where, &text);
 	return knows(o, offset_of(where, syscall)) ? o : NULL;
+}
+
+const struct object *objects_survey(struct objects *os, pid_t tid, const struct maps_region *where,
+				    uint64_t base)
+{
+	/* A segment may begin and end within a page: in the middle it surely is. */
+	uint64_t within = where->start + (where->end - where->start) / 2;
+	struct elfmem_text text;
+	bool fresh;
+
+	if (elfmem_text(tid, base, within, offset_of(where, within), &text) < 0)
+		return NULL;
+	struct object *o = take_object(os, where, &text, &fresh);
+	if (o && fresh)
+		scan_text(o, tid, where, &text);
+	return o && o->len ? o : NULL;
 }
 
 bool object_site(const struct object *o, size_t i, const struct maps_region *where,

@@ -41,6 +41,12 @@ const struct object *objects_find(const struct objects *os, pid_t tid,
 const struct object *objects_learn(struct objects *os, const struct tracee *t,
 				   const struct sysent *ent, const struct maps_region *where,
 				   uint64_t base);
+/*
+ * What is mapped there at base, whether anything of it has called yet or not: looked at as a whole,
+ * once. NULL: no site is known of it.
+ */
+const struct object *objects_survey(struct objects *os, pid_t tid, const struct maps_region *where,
+				    uint64_t base);
 /* Site i as it lies in a tracee, and the address of its stub. False: not in this region. */
 bool object_site(const struct object *o, size_t i, const struct maps_region *where,
 		 struct stub_site *ret, uint64_t *ret_stub);

@@ -192,7 +192,9 @@ class Verdicts(RunCase):
         self.assertStatus(done)
         self.assertEqual([f"{c[0]} ok" for c in calls], done.out.splitlines(), done)
         self.assertEqual({"sandbox"}, {d["verdict"] for d in done.report["denials"]})
-        self.assertEqual(len(calls), len(done.asked))
+        # Many below one directory become one question about it.
+        self.assertGreater(len(done.asked), 6)
+        self.assertLessEqual(len(done.asked), len(calls))
 
     @unittest.skipIf(not setting(PROTECTED_HARDLINKS), "not set here")
     def test_protected_hardlinks(self):
