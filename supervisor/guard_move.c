@@ -63,8 +63,13 @@ static int check_destination(const struct guard *g, const struct path_at *to, bo
 	if (r == FOLDNAME_ABOVE || r == FOLDNAME_ALIKE)
 		return refuse(why, -EACCES, to->real, "is above, or looks like, the protected",
 			      of ? of : "pattern");
-	if (guard_find(g, to, needed, NULL) < 0 ||
-	    (r == FOLDNAME_AT && guard_denied(guard_policy(g), to->real, needed)))
+	const struct rule *by = NULL;
+	int found = guard_find(g, to, needed, &by);
+	bool denied = guard_denied(guard_policy(g), to->real, needed);
+	/* Met under its own name: of an absent one there the policy alone can say more. */
+	if (found < 0 && !denied && by && by->path && reach_covers(by->path, to->real))
+		found = 0;
+	if (found < 0 || (r == FOLDNAME_AT && denied))
 		return refuse(why, -EACCES, to->real, "is protected by the policy", NULL);
 	return 0;
 }

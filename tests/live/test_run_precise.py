@@ -26,6 +26,19 @@ class Moves(RunCase):
         self.assertLessEqual({"read", "write", "exec", "delete", "move"}, set(done.asked[0]["access"]))
         self.assertEqual(f"{self.outside}/f", done.asked[0]["path"])
 
+    def test_into_what_is_asked_about_inside_of_what_is_allowed(self):
+        """A yes to a name that is not there yet is one to a move as well."""
+        self.write("project/sub/f", "old\n")
+        for program in ("mv", "ln"):
+            self.write("project/new", "text\n")
+            done = self.hold("--rule", "ask w sub", "--", program, "new", f"sub/{program}")
+            self.assertStatus(done)
+            self.assertEqual(1, len(done.asked), done)
+            self.assertEqual("text\n", self.read(f"project/sub/{program}"))
+            done = self.hold("--rule", "ask w sub", "--", "sh", "-c", f"echo x > n; {program} n sub/no", answer=deny)
+            self.assertNotEqual(0, done.status)
+            self.assertFalse(os.path.exists(f"{self.project}/sub/no"))
+
     def test_a_link_from_outside(self):
         self.write("outside/f", "text\n")
         done = self.hold("--", "ln", f"{self.outside}/f", "here")
