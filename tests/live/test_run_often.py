@@ -52,6 +52,19 @@ class Floods(RunCase):
         self.assertEqual(2, len(below), "the second cat is asked about anew")
         self.assertEqual(8, len(done.asked))
 
+    def test_nothing_sensitive_is_answered_by_the_way(self):
+        """A hostile program can bring the flood about: six yeses open no token."""
+        files = [self.write(f"home/.config/app/{i}", f"{i}\n") for i in range(7)]
+        files += [self.write(f"home/.config/{i}", f"{i}\n") for i in range(8)]
+        token = self.write("home/.config/gh/hosts.yml", "TOKEN\n")
+        def answer(q):
+            return {"answer": "deny" if q["sensitive"] else "allow", "scope": 0, "lifetime": "once"}
+        done = self.hold("--", "cat", *files, token, answer=answer)
+        self.assertNotIn("TOKEN", done.out)
+        self.assertEqual(15, len(done.out.splitlines()))
+        self.assertEqual(token, done.asked[-1]["path"], done)
+        self.assertTrue(done.asked[-1]["sensitive"])
+
     def test_writing_was_not_meant_by_reading(self):
         files = [self.write(f"outside/src/{i}", f"{i}\n") for i in range(8)]
         done = self.hold("--", "bash", "-c", f"cat {' '.join(files)}; echo x > {files[0]}", answer=deny)
