@@ -184,7 +184,7 @@ class Shapes(RunCase):
 
 @both_users
 class Same(RunCase):
-    """The model's answer against the wall's: a run whose every question is answered with yes."""
+    """The model's answer against the wall's: a run whose every question is answered with yes, one by one."""
 
     def same(self, script, *options, fill=lambda: None, timeout=60):
         runs = []
@@ -196,7 +196,7 @@ class Same(RunCase):
             fill()
             words = (*options, "--", "bash", "-c", script)
             runs.append(self.run_report("--permissive", *words, timeout=timeout) if permissive
-                        else self.hold(*words, timeout=timeout))
+                        else self.run_report("--yes", *words, timeout=timeout))
         hold, permissive = runs
         self.assertEqual((hold.status, hold.out), (permissive.status, permissive.out), permissive)
         self.assertEqual(needed(hold), needed(permissive), f"{hold}{permissive}")
