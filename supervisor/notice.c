@@ -30,6 +30,11 @@ static bool is_mount(const struct call *c)
 	return c->ent->group == SYS_GROUP_MOUNT;
 }
 
+static bool is_queue(const struct call *c)
+{
+	return c->ent->group == SYS_GROUP_QUEUE;
+}
+
 static bool wants_listener(const struct call *c)
 {
 	return !strcmp(c->ent->name, "seccomp") &&
@@ -59,6 +64,13 @@ static const struct notice {
 			      .told = true,
 			      .native = "mounting was asked for %u×: behind the wall Landlock "
 					"forbids it"},
+	[RUN_NOTICE_QUEUE] =
+		{.is = is_queue,
+		 .text = "a POSIX message queue was refused %u×: Landlock reaches them "
+			 "only where their file system is mounted and allowed",
+		 .told = true,
+		 .native = "a POSIX message queue was asked for %u×: behind the wall "
+			   "Landlock forbids it"},
 	[RUN_NOTICE_LIMITS] = {.call = "prlimit64",
 			       .text = "another process's limits were asked to change %u×"},
 	[RUN_NOTICE_LISTENER] = {.is = wants_listener,

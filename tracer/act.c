@@ -148,7 +148,8 @@ static bool is_about_a_file(const struct call *c)
 
 int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
-	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT;
+	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT &&
+		      ent->group != SYS_GROUP_QUEUE;
 
 	tracee_to(t, TRACEE_CALL);
 	if (native || ent->need[0] == CALL_NEED_EXEC) {
@@ -264,8 +265,9 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	int r = 0;
 	if (sysent_id(ent) == SYS_ID_landlock_restrict_self && now.result == 0)
 		guardcalls_restricted(tr, t);
-	bool mounted = native && now.result >= 0;
-	if (ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || mounted))
+	bool could = native && now.result >= 0; /* what it could not do behind the wall */
+	if ((ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || could)) ||
+	    (ent->group == SYS_GROUP_QUEUE && (now.result == -EACCES || could)))
 		r = act_notice(tr, t, ent, now.result);
 	act_run(t);
 	return r;

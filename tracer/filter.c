@@ -168,7 +168,7 @@ int filter_waits(const struct sysent *ent)
 static bool watched(const struct sysent *ent)
 {
 	return filter_waits(ent) || ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
-	       ent->group == SYS_GROUP_GUARD;
+	       ent->group == SYS_GROUP_QUEUE || ent->group == SYS_GROUP_GUARD;
 }
 
 /* Ioctls that set attributes; a descriptor for reading is enough for them. */

@@ -60,6 +60,7 @@ enum sys_group {
 	SYS_GROUP_CONNECT, /* unix sockets by path: no Landlock right before ABI 9 */
 	SYS_GROUP_LOOK,	   /* never refused by Landlock; watched for recording only */
 	SYS_GROUP_MOUNT,   /* EPERM in any Landlock domain that handles files */
+	SYS_GROUP_QUEUE,   /* POSIX message queues: EACCES in any such domain */
 	SYS_GROUP_GUARD,   /* not about paths: the supervisor must see or refuse it (clone,
 			      io_uring_setup, ptrace...) */
 	SYS_GROUP_COUNT,

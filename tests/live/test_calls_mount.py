@@ -97,6 +97,30 @@ class Mounts(RunCase):
 
 
 @both_users
+class Queues(RunCase):
+    OPEN = ("import ctypes, errno, os\n"
+            "rt = ctypes.CDLL('librt.so.1', use_errno=True)\n"
+            "name = f'/warder-{os.getpid()}'.encode()\n"
+            "q = rt.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None)\n"
+            "print(errno.errorcode.get(ctypes.get_errno()) if q < 0 else 'made')\n"
+            "rt.mq_unlink(name)\n")
+
+    def test_a_message_queue_is_told(self):
+        self.env["PATH"] = "/usr/bin:/bin"
+        natively = self.native("python3", "-c", self.OPEN)
+        if natively.out != "made\n":
+            self.skipTest("no message queues here: " + natively.out)
+        done = self.run_report("--on-denial", "report", "--", "python3", "-c", self.OPEN)
+        self.assertEqual("EACCES\n", done.out)
+        [note] = done.report["engine"]["notes"]
+        self.assertIn("message queue was refused", note)
+        self.assertIn("message queue was refused", done.err)
+        done = self.run_report("--permissive", "--", "python3", "-c", self.OPEN)
+        self.assertEqual("made\n", done.out)
+        self.assertIn("message queue was asked for", str(done.report["engine"]["notes"]))
+
+
+@both_users
 class Uring(RunCase):
     def test_it_falls_back_and_is_told(self):
         path = self.write("project/file", "x")

@@ -31,6 +31,10 @@ static const struct group groups[] = {
 	 "without an address, `sendmsg` and `sendmmsg` run unseen."},
 	{SYS_GROUP_MOUNT, "Mounts: EPERM in every Landlock domain that handles files",
 	 "The kernel refuses them, the report counts them; no grant can help."},
+	{SYS_GROUP_QUEUE, "Message queues: EACCES in every Landlock domain that handles files",
+	 "The kernel refuses them, unless their file system is mounted and a rule allows it there; "
+	 "the "
+	 "report counts them."},
 	{SYS_GROUP_GUARD, "Not about paths: the supervisor must see or refuse them",
 	 "Answered as each row says, before the kernel runs them."},
 	{SYS_GROUP_LOOK, "Never refused by Landlock", "They run unseen."},

@@ -87,6 +87,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 	switch ((enum sys_group)ent->group) {
 	case SYS_GROUP_WALL:
 	case SYS_GROUP_MOUNT:
+	case SYS_GROUP_QUEUE:
 		return TRACED;
 	case SYS_GROUP_GUARD:
 		switch ((int)sysent_id(ent)) {
