@@ -212,7 +212,7 @@ static void say_engine(const struct report *rep)
 		     rep->engine.mode, rep->engine.landlock_abi, rep->engine.stops,
 		     rep->engine.brokered, (long long)rep->wall_ms, (long long)rep->held_ms);
 	for (char **n = rep->engine.degraded; n && *n; n++)
-		cli_complain("not enforced by this kernel: %s", *n);
+		cli_complain("this kernel: %s", *n);
 	for (char **n = rep->engine.notes; n && *n; n++)
 		cli_complain("%s", *n);
 }

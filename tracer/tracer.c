@@ -252,9 +252,13 @@ int tracer_go_on(struct tracer *tr, struct tracee_name who)
 
 bool tracer_is_held(const struct tracer *tr, struct tracee_name who)
 {
-	struct tracee *t = held(tr, who);
+	struct tracee *t = tracee_find(&tr->table, who.tid);
 
-	return t && (t->state == TRACEE_HELD || door_waits(&t->guest));
+	if (!t || t->gen != who.gen)
+		return false;
+	if (t->state == TRACEE_WAITS)
+		return door_waits(&t->guest);
+	return t->state == TRACEE_HELD || t->state == TRACEE_LOOK;
 }
 
 int tracer_deny(struct tracer *tr, struct tracee_name who)

@@ -239,7 +239,7 @@ int tracer_again(struct tracer *t, struct tracee_name who);
  */
 int tracer_stack(struct tracer *t, struct tracee_name who, size_t max, struct unwind_stack **ret);
 
-/* Is the name still that of a living, held thread? */
+/* Is the name still that of a living thread that is held, waits or is looked at (ENTERS)? */
 bool tracer_is_held(const struct tracer *t, struct tracee_name who);
 /* Number of living processes; their pids in pids[0..n) (up to cap). */
 size_t tracer_processes(const struct tracer *t, pid_t *pids, size_t cap);
