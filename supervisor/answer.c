@@ -78,13 +78,21 @@ void answer_add_grant(struct run *r, const struct scope *scope, const struct ans
 							       .by = a->by};
 }
 
+unsigned answer_scope(const struct question *q, const struct answer *a)
+{
+	bool narrow = q->scopes.item[a->scope].kind == SCOPE_EXACT;
+	if (a->lifetime != LIFETIME_ONCE || narrow)
+		return a->scope;
+	return q->below && a->scope >= q->marked ? q->marked : 0;
+}
+
 int answer_apply(struct run *r, const struct question *q, const struct answer *a, pid_t pid)
 {
-	const struct scope *scope = &q->scopes.item[a->allow ? a->scope : 0];
+	const struct scope *scope = &q->scopes.item[a->allow ? a->scope : q->marked];
 	if (!a->allow && a->by != BY_USER)
 		return 0; /* silence is not remembered as a word */
-	if (a->allow && a->lifetime == LIFETIME_ONCE && pid && q->below)
-		return ruling_once_add_below(r, pid, q->below, scope->access);
+	if (a->allow && a->lifetime == LIFETIME_ONCE && pid && q->below && a->scope >= q->marked)
+		return ruling_once_add_below(r, pid, q->below, q->scopes.item[q->marked].access);
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
 		int err = ruling_once_add(r, pid, q->path, scope->access);
 		if (!err && scope->path2)

@@ -30,7 +30,9 @@ struct question {
 	char *path;	  /* owned */
 	char *given;	  /* owned or NULL */
 	char *path2;	  /* owned or NULL */
-	char *below;	  /* owned or NULL; a directory: the answer is for all of it (budget.h) */
+	char *below;	  /* owned or NULL; a directory that was asked about often (budget.h) */
+	unsigned marked;  /* the scope that is marked at first and that a no is about: 0, or where
+			   * `below` is the directory's */
 	uint32_t access;
 	bool exists;
 	bool sensitive;

@@ -37,8 +37,10 @@ int inquiry_scopes(const struct run *r, const struct denial *d, struct question 
 	char *below AUTOFREE = n ? strndup(d->path, n) : NULL;
 	int err =
 		below ? plan_scopes_below(d, below, r->session->policy, home, &q->scopes) : -ENOENT;
-	if (!err)
+	if (!err) {
 		q->below = TAKE_PTR(below);
+		q->marked = 1;
+	}
 	return err == -ENOENT ? plan_scopes(d, r->session->policy, home, &q->scopes) : err;
 }
 

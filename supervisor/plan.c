@@ -372,6 +372,17 @@ static void drop_exact(struct scope_list *l)
 	l->len = kept;
 }
 
+/* The first of one before all of the other; the widest goes where there is no room. */
+static void put_first(struct scope_list *l, struct scope *first)
+{
+	if (l->len == PLAN_SCOPES_MAX)
+		scope_release(&l->item[--l->len]);
+	memmove(l->item + 1, l->item, l->len * sizeof(*l->item));
+	l->item[0] = *first;
+	l->len++;
+	*first = (struct scope){0};
+}
+
 int plan_scopes_below(const struct denial *d, const char *dir, const struct policy *policy,
 		      const char *home, struct scope_list *ret)
 {
@@ -380,15 +391,19 @@ int plan_scopes_below(const struct denial *d, const char *dir, const struct poli
 			       .access = d->access,
 			       .exists = true,
 			       .is_dir = true};
-	struct scope_list list;
-	int error = plan_scopes(&whole, policy, home, &list);
+	struct scope_list narrow, wide;
+	int error = plan_scopes(&whole, policy, home, &wide);
 	if (error)
 		return error;
-	drop_exact(&list);
-	if (!list.len || list.item[0].kind != SCOPE_TREE) {
-		plan_scopes_release(&list);
-		return -ENOENT;
+	drop_exact(&wide);
+	error = wide.len && wide.item[0].kind == SCOPE_TREE ? plan_scopes(d, policy, home, &narrow)
+							    : -ENOENT;
+	if (error) {
+		plan_scopes_release(&wide);
+		return error;
 	}
-	*ret = list;
+	put_first(&wide, &narrow.item[0]);
+	plan_scopes_release(&narrow);
+	*ret = wide;
 	return 0;
 }

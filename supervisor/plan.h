@@ -49,8 +49,8 @@ int plan_scopes(const struct denial *d, const struct policy *policy, const char 
 		struct scope_list *ret);
 void plan_scopes_release(struct scope_list *l);
 /*
- * The scopes for such denials as this one below a directory of its path: of the directory and up,
- * none for single paths. -ENOENT: no such scope would help.
+ * The narrowest scope of this denial, and then those for all such ones below a directory of its
+ * path: of the directory and up. -ENOENT: no such scope would help.
  */
 int plan_scopes_below(const struct denial *d, const char *dir, const struct policy *policy,
 		      const char *home, struct scope_list *ret);

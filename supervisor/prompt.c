@@ -165,7 +165,7 @@ static void on_refresh(void *arg)
 	const struct question *q = p->current ? ask_find(p->ask, p->current) : NULL;
 	if (!q) {
 		q = ask_first(p->ask);
-		p->scope = 0;
+		p->scope = q ? q->marked : 0;
 		p->details = p->help = p->group = false;
 		p->current = 0;
 	}

@@ -264,7 +264,7 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 	if (q->below) {
 		struct buf all = {0};
 		add_path(&all, q->below, v);
-		buf_add_str(&all, " and below: asked about often, so the answer is for all of it");
+		buf_add_str(&all, " and below: asked about often; a no is for all of it");
 		add_field(out, "and", buf_str(&all), v);
 		buf_free(&all);
 	}
@@ -513,7 +513,8 @@ static void add_subject(struct buf *text, const struct question *q, const struct
 		add_access(text, s ? s->access : q->access);
 		buf_add_char(text, ' ');
 		if (once)
-			s = q->below ? &q->scopes.item[0] : NULL;
+			s = q->below && s && s != &q->scopes.item[0] ? &q->scopes.item[q->marked]
+								     : NULL;
 		if (s && s->kind == SCOPE_PRESET)
 			buf_add_str(&raw, "preset ");
 		add_path(&raw, s ? s->path : q->path, v);

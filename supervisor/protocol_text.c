@@ -70,8 +70,10 @@ void protocol_text_question(struct jsonw *w, const struct question *q)
 		jsonw_kpath(w, "given", q->given);
 	if (q->path2)
 		jsonw_kpath(w, "path2", q->path2);
-	if (q->below)
+	if (q->below) {
 		jsonw_kpath(w, "below", q->below);
+		jsonw_kint(w, "default_scope", q->marked);
+	}
 	write_access(w, q->access);
 	jsonw_kbool(w, "exists", q->exists);
 	jsonw_kbool(w, "sensitive", q->sensitive);

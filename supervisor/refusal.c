@@ -126,13 +126,6 @@ static bool is_answered(const struct waiter *w, const struct question *q, const 
 	return w->question == q->id && (!once || w->pid == q->pid);
 }
 
-/* "Once" is about the path that was asked for, whatever wider scope is marked. */
-static unsigned scope_meant(const struct question *q, const struct answer *a)
-{
-	bool narrow = q->scopes.item[a->scope].kind == SCOPE_EXACT;
-	return a->lifetime == LIFETIME_ONCE && !narrow ? 0 : a->scope;
-}
-
 /* The asked waiters' denials with what was answered. */
 static void record_answer(struct run *r, const struct question *q, const struct answer *a)
 {
@@ -145,7 +138,7 @@ static void record_answer(struct run *r, const struct question *q, const struct 
 		first = false;
 	}
 	if (!first && a->allow)
-		answer_add_grant(r, &q->scopes.item[scope_meant(q, a)], a);
+		answer_add_grant(r, &q->scopes.item[answer_scope(q, a)], a);
 }
 
 /*
@@ -198,7 +191,7 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE && takes_another_run(r, id))
 		lasting = (struct answer){.allow = true,
-					  .scope = scope_meant(q, a),
+					  .scope = answer_scope(q, a),
 					  .lifetime = LIFETIME_SESSION,
 					  .by = a->by};
 	bool once = lasting.allow && lasting.lifetime == LIFETIME_ONCE;

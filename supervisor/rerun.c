@@ -73,8 +73,7 @@ void rerun_answered(struct run *r, const struct question *q, const struct answer
 	struct answer lasting = *a;
 	if (a->allow && a->lifetime == LIFETIME_ONCE) {
 		lasting.lifetime = LIFETIME_SESSION;
-		if (q->scopes.item[a->scope].kind != SCOPE_EXACT)
-			lasting.scope = 0; /* still about this path alone */
+		lasting.scope = answer_scope(q, a);
 	}
 	if (answer_apply(r, q, &lasting, 0))
 		run_say(r, "no memory to remember an answer");

@@ -363,6 +363,11 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
  * where a wider rule leaves a doubt about this one path. 0 or -ENOMEM.
  */
 int answer_allow_process(struct run *r, const struct question *q, pid_t pid);
+/*
+ * The scope that a yes means. "Once" is about the path that was asked for, whatever wider scope is
+ * marked; or about all of the directory that the question is about.
+ */
+unsigned answer_scope(const struct question *q, const struct answer *a);
 /* An allowed scope, into the report. */
 void answer_add_grant(struct run *r, const struct scope *scope, const struct answer *a);
 

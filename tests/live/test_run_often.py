@@ -6,6 +6,11 @@ import os
 from run_help import RunCase, allow, both_users, deny, main, needs, scope_of
 
 
+def marked(q):
+    """Yes, once, to what the terminal marks at first."""
+    return {"answer": "allow", "scope": q.get("default_scope", 0), "lifetime": "once"}
+
+
 @both_users
 class Floods(RunCase):
     HANDFUL = 10
@@ -23,18 +28,18 @@ class Floods(RunCase):
         self.assertLessEqual(len(done.asked), self.HANDFUL, [q["path"] for q in done.asked])
         self.assertEqual(len(os.listdir(top)), sum(d["count"] for d in done.report["denials"]), "each refusal is in the report")
         self.assertEqual(top, done.asked[-1]["below"])
-        self.assertEqual((top, "tree"), tuple(done.asked[-1]["scopes"][0][k] for k in ("path", "kind")))
+        self.assertEqual((top, "tree"), tuple(done.asked[-1]["scopes"][1][k] for k in ("path", "kind")))
 
     def test_a_search_that_is_allowed_each_time(self):
         top = self.tree(1000)
-        done = self.hold("--", "find", top, "-name", "f", timeout=60)
+        done = self.hold("--", "find", top, "-name", "f", answer=marked, timeout=60)
         self.assertStatus(done)
         self.assertEqual(1000, len(done.out.splitlines()))
         self.assertLessEqual(len(done.asked), self.HANDFUL, [q["path"] for q in done.asked])
 
     def test_reads_of_many_files(self):
         files = [self.write(f"outside/src/{i}.h", f"{i}\n") for i in range(60)]
-        for answer, lines in ((allow(), 60), (deny, 0)):
+        for answer, lines in ((marked, 60), (deny, 0)):
             done = self.hold("--", "cat", *files, answer=answer)
             self.assertEqual(lines, len(done.out.splitlines()))
             self.assertEqual(7, len(done.asked))
@@ -45,7 +50,7 @@ class Floods(RunCase):
         secret = self.write("outside/src/.env", "secret\n")
         closed = self.write("outside/src/closed/f", "closed\n")
         done = self.hold("--rule", f"deny r {self.outside}/**/.env", "--rule", f"deny r {self.outside}/src/closed",
-                         "--", "bash", "-c", f"cat {' '.join(files)} {secret} {closed}; cat {files[11]}")
+                         "--", "bash", "-c", f"cat {' '.join(files)} {secret} {closed}; cat {files[11]}", answer=marked)
         self.assertNotIn("secret", done.out)
         self.assertNotIn("closed", done.out)
         below = [q for q in done.asked if "below" in q]
@@ -58,12 +63,22 @@ class Floods(RunCase):
         files += [self.write(f"home/.config/{i}", f"{i}\n") for i in range(8)]
         token = self.write("home/.config/gh/hosts.yml", "TOKEN\n")
         def answer(q):
-            return {"answer": "deny" if q["sensitive"] else "allow", "scope": 0, "lifetime": "once"}
+            return {"answer": "deny" if q["sensitive"] else "allow", "scope": q.get("default_scope", 0),
+                    "lifetime": "once"}
         done = self.hold("--", "cat", *files, token, answer=answer)
         self.assertNotIn("TOKEN", done.out)
         self.assertEqual(15, len(done.out.splitlines()))
         self.assertEqual(token, done.asked[-1]["path"], done)
         self.assertTrue(done.asked[-1]["sensitive"])
+
+    def test_the_first_scope_is_the_path_alone(self):
+        """Who always takes the narrowest is never given more, however often he is asked."""
+        files = [self.write(f"outside/src/{i}", f"{i}\n") for i in range(12)]
+        done = self.hold("--", "cat", *files, answer=allow("session"))
+        self.assertEqual(12, len(done.out.splitlines()))
+        self.assertEqual([(f, "exact") for f in files],
+                         [(q["scopes"][0]["path"], q["scopes"][0]["kind"]) for q in done.asked])
+        self.assertIn("below", done.asked[-1])
 
     def test_writing_was_not_meant_by_reading(self):
         files = [self.write(f"outside/src/{i}", f"{i}\n") for i in range(8)]
@@ -86,7 +101,7 @@ class Floods(RunCase):
         done = self.hold("--on-denial", "retry", "--", "cat", *files, answer=deny)
         self.assertEqual(7, len(done.asked))
         self.assertEqual(30, len(done.denials(answer="deny", by="user")))
-        done = self.hold("--on-denial", "retry", "--", "cat", *files)
+        done = self.hold("--on-denial", "retry", "--", "cat", *files, answer=marked)
         self.assertEqual(30, len(done.out.splitlines()))
         self.assertEqual(8, len(done.asked))  # the last is about the other run
 
@@ -173,7 +188,8 @@ class Scopes(RunCase):
     def test_what_can_not_be_held_open_is_not_asked_twice(self):
         """Two processes that want the same thing at once stand behind one question."""
         secret = self.write("outside/secret", "s\n")
-        done = self.hold("--", "bash", "-c", f"cat {secret} & cat {secret} & wait", answer=allow("session"))
+        done = self.hold("--", "bash", "-c", f"(cat {secret} & cat {secret} & wait) | cat",  # into one file they would race natively
+                         answer=allow("session"))
         self.assertEqual("s\ns\n", done.out)
         self.assertEqual(1, len(done.asked))
 
