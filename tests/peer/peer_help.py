@@ -338,9 +338,10 @@ class Peer(RunCase):
         for key, of in refused.items():
             if not key[1]:
                 self.assertEqual(of.effect == "ask", key in open_ones, f"{key}: the policy says {of.effect}")
-        asked = {key for key in self.asked_of(options, argv, setup) if not key[0].startswith(tuple(excepted))}
+        asked, directories = self.asked_of(options, argv, setup)
+        asked = {key for key in asked if not key[0].startswith(tuple(excepted))}
         self.assertEqual(set(), asked - open_ones, "asked without need")
-        heard = {path for key in asked for path in key[:2] if path}
+        heard = directories | {path for key in asked for path in key[:2] if path}
         for key in open_ones - asked:
             self.assertTrue([p for p in key[:2] if p and any(is_within(p, h) or is_within(h, p) for h in heard)],
                             f"not asked: {key}")
@@ -350,10 +351,11 @@ class Peer(RunCase):
         return self.run_report(*options, "--on-denial", "report", "-q", "--", *argv, timeout=120)
 
     def asked_of(self, options, argv, setup):
-        """What is asked where every answer is no."""
+        """What is asked where every answer is no, and the directories that such a no was about."""
         self.afresh(setup)
         done = self.hold(*options, "-q", "--", *argv, answer=deny, timeout=120)
-        return set(self.names({key_of_record(q): Refused() for q in done.asked if q["call"] in strace_help.CALLS}))
+        keys = {key_of_record(q): Refused() for q in done.asked if q["call"] in strace_help.CALLS}
+        return set(self.names(keys)), {q["below"] for q in done.asked if "below" in q}
 
 
 def plain_text(text):
