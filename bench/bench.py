@@ -131,7 +131,7 @@ def run_micro(args, work, modes, top):
     place = place_for(top, "micro")
     os.makedirs(place.project)
     workloads.trees.write(os.path.join(place.outside, "file"), "x\n")
-    program = os.path.join(args.build, "bench", "bench_micro")
+    program = os.path.realpath(os.path.join(args.build, "bench", "bench_micro"))
     samples, opens = (1, 100) if args.smoke else (9, 2000)
     return measure.micro(program, work, place, samples, opens) + measure.starts(modes, place, samples)
 
