@@ -160,11 +160,15 @@ static void run_copy(struct run *r, struct waiter *w, const struct broker_done *
 		leave_to_rerun(r, w);
 		return;
 	}
+	/* Still held: there was no memory for it, and nobody else would let it go on. */
+	if (tracer_exec_fd(r->tracer, w->who, TAKE_FD(fd)) && tracer_is_held(r->tracer, w->who)) {
+		waiter_refuse(r, w);
+		return;
+	}
 	r->brokered++;
 	r->noticed[RUN_NOTICE_COPIED]++;
 	if (needs_another(w))
 		ruling_once_keep(r, w->pid);
-	tracer_exec_fd(r->tracer, w->who, TAKE_FD(fd));
 	waiter_drop(r, w);
 }
 
