@@ -473,6 +473,7 @@ static const char *spawn_options(void)
 	sigset_t mask, ignored;
 	int pipes[2];
 	int wall AUTOCLOSE = wall_new();
+	char *envp[] = {"PATH=/usr/bin:/bin", NULL}; /* without HOME bash asks nscd for one */
 	char *argv[] = {"/bin/bash", "-c",
 			"pwd; cat <&50; cat <&51; grep -E 'SigBlk|SigIgn' /proc/self/status", NULL};
 
@@ -493,7 +494,7 @@ static const char *spawn_options(void)
 	signal(SIGPIPE, SIG_IGN);
 	struct tracer_spawn spawn = {.file = argv[0],
 				     .argv = argv,
-				     .envp = environ,
+				     .envp = envp,
 				     .stdio = {-1, pipes[1], -1},
 				     .ctty = -1,
 				     .new_session = true,

@@ -105,6 +105,9 @@ static inline int run_events(struct run *run)
 			run->on_event(run, &e);
 		else if (e.kind == TRACER_REFUSED)
 			tracer_deny(run->tracer, e.who);
+		/* Any program may look for a daemon's socket: a shell without HOME asks nscd. */
+		if (e.kind == TRACER_WAITS)
+			tracer_deny(run->tracer, e.who);
 	}
 	return run->stop ? -ECANCELED : r;
 }
