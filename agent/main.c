@@ -5,6 +5,7 @@
 #include "tracer/util.h"
 
 #include "agent/cli_agent.h"
+#include "agent/cli_doctor.h"
 #include "agent/toolchild.h"
 
 #include <locale.h>
@@ -23,6 +24,7 @@ static const struct subcommand {
 	 "the agent: REPL, or one shot"},
 	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
 	 "the saved policies"},
+	{"doctor", cli_doctor, "doctor  [--json]", "can this machine supervise? tries it"},
 	{"tool-child", toolchild_main, NULL, NULL},
 };
 

@@ -1,0 +1,160 @@
+#include "supervisor/doctor.h"
+
+#include "supervisor/doctor_probes.h"
+#include "supervisor/escape.h"
+#include "tracer/util.h"
+
+#include <string.h>
+#include <time.h>
+
+static const struct probe {
+	const char *name;
+	bool vital;
+	void (*examine)(struct doctor *d, const char *probe);
+} probes[] = {
+#define PROBE(name, vital) {#name, vital, doctor_probe_##name},
+#include "supervisor/doctor.def"
+#undef PROBE
+};
+
+static const struct {
+	const char *word, *color;
+} words[] = {
+	[DOCTOR_OK] = {"ok", "32"},
+	[DOCTOR_DEGRADED] = {"degraded", "33"},
+	[DOCTOR_MISSING] = {"missing", "31"},
+};
+
+int64_t doctor_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static char *format(struct doctor *d, const char *fmt, va_list ap)
+{
+	struct buf b = {0};
+	buf_vaddf(&b, fmt, ap);
+	char *text = buf_take(&b);
+	if (!text)
+		d->failed = true;
+	return text;
+}
+
+struct doctor_finding *doctor_find(struct doctor *d, const char *probe, enum doctor_status status,
+				   const char *what, ...)
+{
+	static struct doctor_finding lost; /* what has no memory is written here and forgotten */
+	struct doctor_finding *all = realloc(d->finding, (d->len + 1) * sizeof *all);
+	if (!all) {
+		d->failed = true;
+		lost = (struct doctor_finding){.took_us = -1};
+		return &lost;
+	}
+	d->finding = all;
+	struct doctor_finding *f = &all[d->len++];
+	*f = (struct doctor_finding){.probe = probe, .status = status, .took_us = -1};
+	va_list ap;
+	va_start(ap, what);
+	f->what = format(d, what, ap);
+	va_end(ap);
+	return f;
+}
+
+void doctor_fix(struct doctor *d, struct doctor_finding *f, const char *fix, ...)
+{
+	va_list ap;
+	va_start(ap, fix);
+	free(f->fix);
+	f->fix = format(d, fix, ap);
+	va_end(ap);
+}
+
+void doctor_examine(struct doctor *d)
+{
+	for (size_t i = 0; i < ARRAY_LEN(probes); i++) {
+		size_t before = d->len;
+		probes[i].examine(d, probes[i].name);
+		for (size_t k = before; k < d->len; k++)
+			d->finding[k].vital = probes[i].vital;
+	}
+}
+
+void doctor_release(struct doctor *d)
+{
+	for (size_t i = 0; i < d->len; i++) {
+		free(d->finding[i].what);
+		free(d->finding[i].fix);
+	}
+	free(d->finding);
+	*d = (struct doctor){.env = d->env};
+}
+
+bool doctor_supervises(const struct doctor *d)
+{
+	for (size_t i = 0; i < d->len; i++)
+		if (d->finding[i].vital && d->finding[i].status == DOCTOR_MISSING)
+			return false;
+	return !d->failed;
+}
+
+static void write_status(enum doctor_status status, bool color, struct buf *out)
+{
+	if (color)
+		buf_addf(out, "\x1b[%sm%-9s\x1b[0m", words[status].color, words[status].word);
+	else
+		buf_addf(out, "%-9s", words[status].word);
+}
+
+void doctor_write(const struct doctor *d, bool color, struct buf *out)
+{
+	for (size_t i = 0; i < d->len; i++) {
+		const struct doctor_finding *f = &d->finding[i];
+		buf_addf(out, "%-11s ", f->probe);
+		write_status(f->status, color, out);
+		buf_add_char(out, ' ');
+		escape_add_str(out, f->what ? f->what : "");
+		if (f->took_us >= 0)
+			buf_addf(out, " (%.1f ms)", (double)f->took_us / 1000);
+		buf_add_char(out, '\n');
+		if (!f->fix)
+			continue;
+		buf_addf(out, "%-21s -> ", "");
+		escape_add_str(out, f->fix);
+		buf_add_char(out, '\n');
+	}
+	buf_add_str(out, doctor_supervises(d)
+				 ? "\nThis machine can supervise.\n"
+				 : "\nThis machine can't supervise: see what is missing above.\n");
+}
+
+void doctor_write_json(const struct doctor *d, struct buf *out)
+{
+	struct jsonw w;
+	jsonw_init(&w, out);
+	jsonw_begin_object(&w);
+	jsonw_kint(&w, "warder_doctor", 1);
+	jsonw_kstr(&w, "version", WARDER_VERSION);
+	jsonw_kbool(&w, "supervises", doctor_supervises(d));
+	jsonw_key(&w, "probes");
+	jsonw_begin_array(&w);
+	for (size_t i = 0; i < d->len; i++) {
+		const struct doctor_finding *f = &d->finding[i];
+		jsonw_begin_object(&w);
+		jsonw_kstr(&w, "probe", f->probe);
+		jsonw_kstr(&w, "status", words[f->status].word);
+		jsonw_kbool(&w, "vital", f->vital);
+		jsonw_kstr(&w, "what", f->what);
+		jsonw_kstr(&w, "fix", f->fix);
+		jsonw_key(&w, "us");
+		if (f->took_us >= 0)
+			jsonw_int(&w, f->took_us);
+		else
+			jsonw_null(&w);
+		jsonw_end_object(&w);
+	}
+	jsonw_end_array(&w);
+	jsonw_end_object(&w);
+	buf_add_char(out, '\n');
+}

@@ -1,0 +1,114 @@
+/*
+ * Where we keep things, and the terminal.
+ */
+#include "supervisor/doctor_probes.h"
+
+#include "supervisor/environ.h"
+#include "supervisor/store.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A question needs a terminal in between: only the supervisor may hold the real one. */
+void doctor_probe_terminal(struct doctor *d, const char *probe)
+{
+	int master AUTOCLOSE = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int real AUTOCLOSE = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master < 0 || grantpt(master) || unlockpt(master)) {
+		doctor_fix(d,
+			   doctor_find(d, probe, DOCTOR_MISSING,
+				       "no pseudo-terminal can be made (%s)", strerror(errno)),
+			   "mount devpts at /dev/pts; until then questions need --answers");
+		return;
+	}
+	doctor_find(d, probe, DOCTOR_OK, "%s",
+		    real >= 0 ? "questions can be asked here"
+			      : "no controlling terminal: run refuses without asking, or takes "
+				"--answers");
+}
+
+static int try_directory(const char *dir, char *what, size_t n)
+{
+	char made[PATH_MAX];
+	struct stat st;
+	if (snprintf(made, sizeof made, "%s/warder-doctor-XXXXXX", dir) >= (int)sizeof made)
+		return -ENAMETOOLONG;
+	if (!mkdtemp(made))
+		return -errno;
+	int err = stat(made, &st) ? -errno : 0;
+	if (rmdir(made) && !err)
+		err = -errno;
+	if (!err && (st.st_mode & 077))
+		snprintf(what, n, ", but what is made there is open to others (mode %03o)",
+			 (unsigned)st.st_mode & 0777);
+	return err;
+}
+
+void doctor_probe_tmpdir(struct doctor *d, const char *probe)
+{
+	const char *set = environ_get(d->env, "TMPDIR");
+	const char *dir = set && *set ? set : "/tmp";
+	char more[128] = "";
+	int64_t begin = doctor_clock();
+	int err = try_directory(dir, more, sizeof more);
+	if (!err) {
+		doctor_find(d, probe, *more ? DOCTOR_DEGRADED : DOCTOR_OK,
+			    "%s: private directories can be made%s", dir, more)
+			->took_us = doctor_clock() - begin;
+		return;
+	}
+	doctor_fix(d,
+		   doctor_find(d, probe, DOCTOR_MISSING, "%s: no directory can be made there (%s)",
+			       dir, strerror(-err)),
+		   "set TMPDIR to a directory that you can write to");
+}
+
+static void judge_directory(struct doctor *d, const char *probe, const char *what, const char *dir)
+{
+	struct stat st;
+	if (stat(dir, &st)) {
+		doctor_fix(d,
+			   doctor_find(d, probe, DOCTOR_DEGRADED, "%s: %s: %s", what, dir,
+				       strerror(errno)),
+			   "make it yourself: install -d -m 700 %s", dir);
+		return;
+	}
+	if ((st.st_mode & 077) || st.st_uid != geteuid()) {
+		doctor_fix(d,
+			   doctor_find(d, probe, DOCTOR_DEGRADED,
+				       "%s: %s has mode %03o and belongs to user %u", what, dir,
+				       (unsigned)st.st_mode & 0777, (unsigned)st.st_uid),
+			   "chmod 700 %s", dir);
+		return;
+	}
+	if (access(dir, W_OK)) {
+		doctor_fix(d,
+			   doctor_find(d, probe, DOCTOR_DEGRADED,
+				       "%s: %s: nothing can be written there (%s)", what, dir,
+				       strerror(errno)),
+			   "answers are not remembered and no audit is kept until it is writable");
+		return;
+	}
+	doctor_find(d, probe, DOCTOR_OK, "%s: %s", what, dir);
+}
+
+void doctor_probe_state(struct doctor *d, const char *probe)
+{
+	struct store store = {0};
+	struct policy_error error = {0};
+	int err = store_open(d->env, &store, &error);
+	if (err) {
+		doctor_fix(d, doctor_find(d, probe, DOCTOR_MISSING, "%s", error.text),
+			   "policies and the audit need directories of your own: set HOME, or "
+			   "XDG_CONFIG_HOME and XDG_STATE_HOME");
+		return;
+	}
+	judge_directory(d, probe, "policies", store.config_dir);
+	judge_directory(d, probe, "audit and reports", store.state_dir);
+	store_release(&store);
+}

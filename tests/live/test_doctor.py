@@ -1,0 +1,190 @@
+"""warder doctor on this machine, and on machines that lack something."""
+
+import errno
+import json
+import os
+import platform
+import shutil
+import subprocess
+import unittest
+
+from run_help import WARDER, RunCase, both_users, fixture, main, needs
+
+# x86-64's numbers; Landlock's are the same everywhere.
+PTRACE, SECCOMP, PRCTL = (101, 317, 157) if platform.machine() == "x86_64" else (117, 277, 167)
+CREATE_RULESET, RESTRICT_SELF = 444, 446
+PIDFD_GETFD = 438
+
+
+@both_users
+class Doctor(RunCase):
+    def doctor(self, *before, **more):
+        """The findings by probe, and the exit status."""
+        done = self.native(*before, WARDER, "doctor", "--json", **more)
+        try:
+            said = json.loads(done.out)
+        except json.JSONDecodeError:
+            self.fail(str(done))
+        self.assertEqual(said["warder_doctor"], 1)
+        self.assertEqual(done.status, 0 if said["supervises"] else 1, str(done))
+        self.assertEqual(done.err, "")
+        found = {}
+        for line in said["probes"]:
+            found.setdefault(line["probe"], []).append(line)
+            if line["status"] != "ok":
+                self.assertTrue(line["fix"], line)
+        return found, done.status
+
+    def lesser(self, *words):
+        return self.doctor(fixture("lesser"), *words, "--")
+
+    def only(self, found, probe, status, *parts):
+        """The one finding of a probe."""
+        self.assertEqual(len(found[probe]), 1, found[probe])
+        line = found[probe][0]
+        self.assertEqual(line["status"], status, line)
+        for part in parts:
+            self.assertIn(part, line["what"] + " -> " + (line["fix"] or ""))
+
+    def test_this_machine_can_supervise(self):
+        found, status = self.doctor()
+        self.assertEqual(status, 0, found)
+        for probe in ("kernel", "wall", "ptrace", "privileges", "refuse", "grant"):
+            self.only(found, probe, "ok")
+        for probe in ("wall", "ptrace", "refuse", "grant"):
+            self.assertGreater(found[probe][0]["us"], 0)
+
+    def test_people_get_a_line_a_finding(self):
+        done = self.native(WARDER, "doctor")
+        self.assertEqual(done.status, 0, str(done))
+        self.assertNotIn("\x1b", done.out)
+        self.assertRegex(done.out, r"(?m)^refuse +ok ")
+        self.assertTrue(done.out.endswith("\nThis machine can supervise.\n"), done.out)
+        done = self.native(fixture("lesser"), f"{PTRACE}={errno.EPERM}", "--", WARDER, "doctor")
+        self.assertEqual(done.status, 1)
+        self.assertRegex(done.out, r"(?m)^ptrace +missing .*\n +-> .*SYS_PTRACE")
+        self.assertIn("can't supervise", done.out)
+
+    def test_nothing_is_left_behind(self):
+        before = sorted(os.listdir(self.tmp))
+        self.doctor()
+        self.assertEqual(sorted(os.listdir(self.tmp)), before)
+        state = os.path.join(self.dir, "state", "warder")
+        self.assertFalse(os.path.exists(os.path.join(state, "audit.jsonl")))
+
+    def test_without_landlock(self):
+        found, status = self.lesser(f"{CREATE_RULESET}={errno.ENOSYS}")
+        self.assertEqual(status, 1)
+        self.only(found, "landlock", "missing", "filter", "landlock_create_ruleset")
+        self.only(found, "wall", "missing")
+        self.only(found, "refuse", "missing")
+
+    def test_landlock_is_off_at_boot(self):
+        found, status = self.lesser(f"{CREATE_RULESET}={errno.EOPNOTSUPP}")
+        self.assertEqual(status, 1)
+        self.only(found, "landlock", "missing", "lsm=")
+
+    def test_the_wall_can_not_be_entered(self):
+        found, status = self.lesser(f"{RESTRICT_SELF}={errno.E2BIG}")
+        self.assertEqual(status, 1)
+        self.only(found, "landlock", "ok")
+        self.only(found, "wall", "missing", "16")
+
+    def test_an_old_landlock(self):
+        found, status = self.lesser("abi=2")
+        self.only(found, "landlock", "degraded", "ABI 2", "truncate", "--allow-degraded")
+
+    def test_ptrace_is_forbidden(self):
+        found, status = self.lesser(f"{PTRACE}={errno.EPERM}")
+        self.assertEqual(status, 1)
+        self.only(found, "ptrace", "missing", "can't be traced", "SYS_PTRACE")
+        self.only(found, "wall", "ok")
+
+    def test_another_supervisor_listens(self):
+        found, status = self.lesser("listener")
+        self.only(found, "ptrace", "missing", "listens", "outside")
+        self.assertEqual(status, 1)
+
+    def test_no_filter_can_be_set(self):
+        found, status = self.lesser(f"{SECCOMP}={errno.EPERM}")
+        self.assertEqual(status, 1)
+        self.only(found, "ptrace", "missing", "filter", "profile")
+
+    def test_no_descriptor_can_be_fetched(self):
+        found, status = self.lesser(f"{PIDFD_GETFD}={errno.ENOSYS}")
+        self.assertEqual(status, 1)
+        self.only(found, "ptrace", "missing", "pidfd_getfd")
+
+    @needs("strace")
+    def test_somebody_traces_us(self):
+        found, status = self.doctor(shutil.which("strace"), "-f", "-qq", "-e", "trace=none",
+                                    "-o", os.path.join(self.tmp, "log"))
+        self.assertEqual(status, 1)
+        self.only(found, "ptrace", "missing", "traces this one already", "outside")
+
+    def test_the_temporary_directory_is_missing(self):
+        env = dict(self.env, TMPDIR=os.path.join(self.dir, "nowhere"))
+        found, status = self.doctor(env=env)
+        self.assertEqual(status, 1)
+        self.only(found, "tmpdir", "missing", "nowhere", "TMPDIR")
+
+    def test_a_state_open_to_others_is_closed(self):
+        state = os.path.join(self.dir, "state", "warder")
+        self.doctor()
+        os.chmod(state, 0o755)
+        found, status = self.doctor()
+        self.assertEqual(status, 0)
+        self.assertEqual([f["status"] for f in found["state"]], ["ok", "ok"])
+        self.assertEqual(os.stat(state).st_mode & 0o777, 0o700)
+
+    @unittest.skipIf(os.getuid(), "only root can mount")
+    def test_nothing_can_be_written_to_the_state(self):
+        self.doctor()
+        state = os.path.join(self.dir, "state", "warder")
+        script = (f"mount --bind {state} {state} && mount -o remount,bind,ro {state} && "
+                  f"exec setpriv --reuid={self.uid} --regid={self.uid} --clear-groups "
+                  f"{WARDER} doctor --json")
+        p = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script],
+                           env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                           timeout=60)
+        line = [f for f in json.loads(p.stdout)["probes"] if state in f["what"]][0]
+        self.assertEqual(line["status"], "degraded", line)
+        self.assertIn("nothing can be written", line["what"])
+
+    def test_privileges_can_not_be_given_up(self):
+        found, status = self.lesser(f"{PRCTL}={errno.EPERM}")
+        self.assertEqual(status, 1)
+        self.only(found, "privileges", "missing", "PR_SET_NO_NEW_PRIVS")
+
+    def test_there_is_no_place_for_the_state(self):
+        env = dict(self.env, XDG_CONFIG_HOME="relative")
+        found, status = self.doctor(env=env)
+        self.assertEqual(status, 1)
+        self.assertEqual(found["state"][0]["status"], "missing")
+
+    def test_no_account(self):
+        found, _ = self.doctor()
+        self.only(found, "provider", "degraded", "run needs none", "warder login")
+
+    def test_an_endpoint_that_nobody_serves_and_a_token_that_is_not_told(self):
+        env = dict(self.env, WARDER_ENDPOINT="http://127.0.0.1:9", WARDER_COPILOT_TOKEN="tid=hush")
+        done = self.native(WARDER, "doctor", "--json", env=env)
+        self.assertNotIn("hush", done.out + done.err)
+        self.assertIn("WARDER_COPILOT_TOKEN; http://127.0.0.1:9 is not reached", done.out)
+
+    def test_a_container_is_named(self):
+        found, _ = self.doctor(env=dict(self.env, container="lxc"))
+        self.only(found, "container", "ok", "inside lxc")
+
+    def test_words(self):
+        for args, status in ((["--help"], 0), (["--jsn"], 2), (["extra"], 2)):
+            done = self.native(WARDER, "doctor", *args)
+            self.assertEqual(done.status, status, str(done))
+            if status:
+                self.assertRegex(done.err, r"^warder: .*warder doctor --help\n$")
+            else:
+                self.assertLessEqual(done.out.count("\n"), 24)
+
+
+if __name__ == "__main__":
+    main()
