@@ -33,6 +33,8 @@ int64_t doctor_clock(void)
 }
 
 static char *format(struct doctor *d, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+static char *format(struct doctor *d, const char *fmt, va_list ap)
 {
 	struct buf b = {0};
 	buf_vaddf(&b, fmt, ap);
