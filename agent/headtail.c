@@ -23,6 +23,11 @@ void headtail_add(struct headtail *h, const char *bytes, size_t n)
 		buf_drop(&h->tail, h->tail.len - HEADTAIL_TAIL_MAX);
 }
 
+bool headtail_overflows(const struct headtail *h, size_t n)
+{
+	return h->total + n > HEADTAIL_HEAD_MAX + HEADTAIL_TAIL_MAX;
+}
+
 /* Bytes at the start of the tail that belong to a character whose first ones were left out. */
 static size_t cut_at_start(const char *p, size_t n)
 {

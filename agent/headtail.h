@@ -5,6 +5,7 @@
 
 #include "tracer/json.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ struct headtail { /* {0} is an empty one; headtail_free() */
 };
 
 void headtail_add(struct headtail *h, const char *bytes, size_t n);
+/* Would n more bytes be more than is kept? Until then head and tail are all that came. */
+bool headtail_overflows(const struct headtail *h, size_t n);
 /* Members of an open object: output; and output_bytes where the middle was left out, which it says.
  */
 void headtail_write(struct jsonw *w, struct headtail *h);

@@ -86,6 +86,12 @@ static void on_output(void *arg, const char *bytes, size_t n)
 	buf_free(&whole);
 }
 
+static void on_preview(void *arg, const char *diff, size_t n)
+{
+	const struct buf text = {.data = (char *)diff, .len = n};
+	text_event(arg, "diff", &text);
+}
+
 static void on_tool_end(void *arg, const struct convo_call *call, const struct tool_result *result)
 {
 	struct jsonout *j = arg;
@@ -125,7 +131,7 @@ struct turn_sink jsonout_sink(struct jsonout *j)
 		.tool_start = on_tool_start,
 		.tool_end = on_tool_end,
 		.note = on_note,
-		.tool = {.arg = j, .output = on_output, .note = on_note},
+		.tool = {.arg = j, .output = on_output, .preview = on_preview, .note = on_note},
 	};
 }
 

@@ -3,7 +3,8 @@
  * event, the last one the same object with "event":"result".
  *
  * Events: {"event":"text","text":…} {"event":"tool","id":…,"name":…,"arguments":…}
- * {"event":"output","text":…} {"event":"tool_end","id":…,"status":…,"answer":{…}}
+ * {"event":"diff","text":…} {"event":"output","text":…}
+ * {"event":"tool_end","id":…,"status":…,"answer":{…}}
  * {"event":"note","text":…} {"event":"result",…}
  */
 #pragma once

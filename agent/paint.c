@@ -6,6 +6,8 @@
 
 #define DIM   "\033[2m"
 #define RED   "\033[31m"
+#define GREEN "\033[32m"
+#define CYAN  "\033[36m"
 #define PLAIN "\033[0m"
 
 /* What a call is about, on one line. */
@@ -126,6 +128,39 @@ static void on_output(void *arg, const char *bytes, size_t n)
 	buf_free(&text);
 }
 
+/* ---- a change, before it is made ---- */
+
+static void add_diff_line(struct paint *p, const char *line, size_t n, struct buf *out)
+{
+	const char *code = line[0] == '+'   ? GREEN
+			   : line[0] == '-' ? RED
+			   : line[0] == '@' ? CYAN
+					    : "";
+	buf_addf(out, "  %s", *code ? style(p, code) : "");
+	show_text(out, line, n);
+	buf_addf(out, "%s\n", *code ? style(p, PLAIN) : "");
+}
+
+static void on_preview(void *arg, const char *diff, size_t n)
+{
+	struct paint *p = arg;
+	struct buf out = {0};
+	size_t lines = 0, left = 0;
+	for (size_t at = 0; at < n;) {
+		const char *newline = memchr(diff + at, '\n', n - at);
+		size_t len = newline ? (size_t)(newline - diff) - at : n - at;
+		if (lines++ < PAINT_DIFF_MAX)
+			add_diff_line(p, diff + at, len, &out);
+		else
+			left++;
+		at += len + 1;
+	}
+	if (left)
+		buf_addf(&out, "  [%zu more lines are not shown]\n", left);
+	put(p->side, &out);
+	buf_free(&out);
+}
+
 static void on_tool_note(void *arg, const char *line)
 {
 	struct paint *p = arg;
@@ -176,6 +211,10 @@ struct turn_sink paint_sink(struct paint *p)
 		.tool_start = on_tool_start,
 		.tool_end = on_tool_end,
 		.note = on_note,
-		.tool = {.arg = p, .output = on_output, .note = on_tool_note, .asking = on_asking},
+		.tool = {.arg = p,
+			 .output = on_output,
+			 .preview = on_preview,
+			 .note = on_tool_note,
+			 .asking = on_asking},
 	};
 }

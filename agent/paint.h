@@ -11,6 +11,8 @@
 
 /* Lines of a running command's output that are shown; the model gets more. */
 #define PAINT_LINES_MAX 40
+/* Lines of a change that are shown before it is made. */
+#define PAINT_DIFF_MAX 80
 
 struct paint {
 	FILE *text;  /* the model's words */

@@ -1,5 +1,6 @@
 #include "agent/toolchild.h"
 
+#include "agent/toolchange.h"
 #include "agent/tools.h"
 #include "tracer/util.h"
 
@@ -13,24 +14,6 @@
 #include <unistd.h>
 
 #define CHUNK (64u << 10)
-
-static void write_error(struct jsonw *w, const char *operation, int error)
-{
-	jsonw_key(w, "error");
-	jsonw_begin_object(w);
-	jsonw_kstr(w, "operation", operation);
-	jsonw_kstr(w, "errno", strerrorname_np(error));
-	jsonw_kstr(w, "message", strerror(error));
-	jsonw_end_object(w);
-}
-
-static void write_refusal(struct jsonw *w, const char *message)
-{
-	jsonw_key(w, "error");
-	jsonw_begin_object(w);
-	jsonw_kstr(w, "message", message);
-	jsonw_end_object(w);
-}
 
 /* Models write ~/ as people do; the shell is not there to expand it. Owned, NULL without memory. */
 static char *expand(const char *path)
@@ -149,7 +132,7 @@ static void write_reading(struct jsonw *w, struct reading *r, int64_t bytes, boo
 	if (r->binary) {
 		jsonw_kint(w, "bytes", bytes);
 		jsonw_kbool(w, "binary", true);
-		write_refusal(w, "The file is binary (it has NUL bytes) and is not shown.");
+		toolwork_refuse(w, "The file is binary (it has NUL bytes) and is not shown.");
 		return;
 	}
 	cut_at_line(r);
@@ -167,134 +150,32 @@ static void write_reading(struct jsonw *w, struct reading *r, int64_t bytes, boo
 	write_read_note(w, r, end, whole);
 }
 
-/* What is no file would block (a FIFO) or never end (a device). NULL: it is one. */
-static const char *not_a_file(const struct stat *st)
+static void read_file(const struct toolwork *t)
 {
-	if (S_ISREG(st->st_mode))
-		return NULL;
-	if (S_ISDIR(st->st_mode))
-		return "This is a directory; list_dir lists it.";
-	return "This is no regular file but a device, FIFO or socket.";
-}
-
-static void read_file(struct jsonw *w, const char *path, const struct json *args)
-{
+	struct jsonw *w = t->w;
 	struct reading r = {.first = 1, .line = 1};
-	json_get_int(args, "start_line", &r.first);
-	json_get_int(args, "end_line", &r.last);
+	json_get_int(t->args, "start_line", &r.first);
+	json_get_int(t->args, "end_line", &r.last);
 	if (r.last && r.last < r.first) {
-		write_refusal(w, "end_line is before start_line.");
+		toolwork_refuse(w, "end_line is before start_line.");
 		return;
 	}
-	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd AUTOCLOSE = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st)) {
-		write_error(w, "open", errno);
+		toolwork_error(w, "open", errno);
 		return;
 	}
-	if (not_a_file(&st)) {
-		write_refusal(w, not_a_file(&st));
+	if (toolwork_not_a_file(&st)) {
+		toolwork_refuse(w, toolwork_not_a_file(&st));
 		return;
 	}
 	int end = scan(fd, &r);
 	if (end < 0)
-		write_error(w, "read", -end);
+		toolwork_error(w, "read", -end);
 	else
 		write_reading(w, &r, st.st_size, end == 0);
 	buf_free(&r.text);
-}
-
-/* ---- write_file ---- */
-
-/* mkdir -p of the path's parents; the ones made are written into the array that is open in w. */
-static int make_parents(struct jsonw *w, const char *path)
-{
-	AUTOFREE
-	char *dir = strdup(path);
-	if (!dir)
-		return -ENOMEM;
-	for (char *slash = strchr(dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		if (!mkdir(dir, 0777))
-			jsonw_str(w, dir);
-		else if (errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
-}
-
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
-/* In place, so that a grant for exactly this path is enough and the file keeps its mode and owner.
- */
-static int open_for_writing(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_with_parents(struct jsonw *w, const char *path, const char **ret_operation)
-{
-	*ret_operation = "open";
-	int fd = open_for_writing(path);
-	if (fd != -ENOENT)
-		return fd;
-	*ret_operation = "mkdir";
-	jsonw_key(w, "made_dirs");
-	jsonw_begin_array(w);
-	int err = make_parents(w, path);
-	jsonw_end_array(w);
-	if (err)
-		return err;
-	*ret_operation = "open";
-	return open_for_writing(path);
-}
-
-static void write_file(struct jsonw *w, const char *path, const struct json *args)
-{
-	const char *content = json_get_str(args, "content");
-	size_t n = strlen(content);
-	struct stat st;
-	bool existed = !stat(path, &st);
-	if (existed && not_a_file(&st)) {
-		write_refusal(w, S_ISDIR(st.st_mode) ? "This is a directory." : not_a_file(&st));
-		return;
-	}
-	const char *operation;
-	int fd AUTOCLOSE = open_with_parents(w, path, &operation);
-	if (fd < 0) {
-		write_error(w, operation, -fd);
-		return;
-	}
-	if (fstat(fd, &st) || not_a_file(&st)) {
-		write_refusal(w, "This is no regular file.");
-		return;
-	}
-	int err = write_all(fd, content, n);
-	if (err) {
-		write_error(w, "write", -err);
-		return;
-	}
-	/* Network file systems and quotas speak up only here. */
-	if (close(TAKE_FD(fd)) && errno != EINTR) {
-		write_error(w, "close", errno);
-		return;
-	}
-	jsonw_kint(w, "bytes", (int64_t)n);
-	jsonw_kbool(w, "created", !existed);
 }
 
 /* ---- list_dir ---- */
@@ -403,13 +284,13 @@ static void write_listing(struct jsonw *w, int dirfd, struct names *names)
 			   "run_shell with a pattern.");
 }
 
-static void list_dir(struct jsonw *w, const char *path, const struct json *args)
+static void list_dir(const struct toolwork *t)
 {
-	(void)args;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct jsonw *w = t->w;
+	int fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
-		write_error(w, "open", errno);
+		toolwork_error(w, "open", errno);
 		if (fd >= 0)
 			close(fd);
 		return;
@@ -417,7 +298,7 @@ static void list_dir(struct jsonw *w, const char *path, const struct json *args)
 	struct names names = {0};
 	int err = collect(dir, &names);
 	if (err)
-		write_error(w, "readdir", -err);
+		toolwork_error(w, "readdir", -err);
 	else
 		write_listing(w, fd, &names);
 	names_release(&names);
@@ -426,15 +307,25 @@ static void list_dir(struct jsonw *w, const char *path, const struct json *args)
 
 /* ---- in and out ---- */
 
-typedef void work_fn(struct jsonw *w, const char *path, const struct json *args);
+typedef void work_fn(const struct toolwork *t);
 
 static work_fn *const works[TOOL_COUNT] = {
 	[TOOL_READ_FILE] = read_file,
-	[TOOL_WRITE_FILE] = write_file,
+	[TOOL_WRITE_FILE] = toolchange_write,
+	[TOOL_EDIT_FILE] = toolchange_edit,
 	[TOOL_LIST_DIR] = list_dir,
 };
 
-void toolchild_answer(const char *name, const struct json *args, struct buf *out)
+/* Every text that the tool must have; numbers are optional everywhere. */
+static bool is_complete(const struct tool *t, const struct json *args)
+{
+	for (const struct tool_param *p = t->params; p->key; p++)
+		if (p->need == TOOL_PARAM_REQUIRED && !json_get_str(args, p->key))
+			return false;
+	return true;
+}
+
+void toolchild_answer(const char *name, const struct json *args, int preview_fd, struct buf *out)
 {
 	const struct tool *t = tools_find(name);
 	const char *path = json_get_str(args, "path");
@@ -446,13 +337,14 @@ void toolchild_answer(const char *name, const struct json *args, struct buf *out
 	if (path)
 		jsonw_kpath(&w, "path", path);
 	if (!t || !works[t->id])
-		write_refusal(&w, "No such file tool.");
-	else if (!path || (t->id == TOOL_WRITE_FILE && !json_get_str(args, "content")))
-		write_refusal(&w, "An argument is missing.");
+		toolwork_refuse(&w, "No such file tool.");
+	else if (!is_complete(t, args))
+		toolwork_refuse(&w, "An argument is missing.");
 	else if (!full)
-		write_error(&w, "path", ENOMEM);
+		toolwork_error(&w, "path", ENOMEM);
 	else
-		works[t->id](&w, full, args);
+		works[t->id](&(struct toolwork){
+			.w = &w, .path = full, .args = args, .preview_fd = preview_fd});
 	jsonw_end_object(&w);
 }
 
@@ -479,11 +371,11 @@ int toolchild_main(int argc, char **argv)
 	if (!err)
 		err = json_parse(buf_str(&text), text.len, &args, NULL);
 	if (!err) {
-		toolchild_answer(argv[1], args, &answer);
+		toolchild_answer(argv[1], args, TOOLCHILD_ANSWER_FD, &answer);
 		err = buf_error(&answer);
 	}
 	if (!err)
-		err = write_all(TOOLCHILD_ANSWER_FD, answer.data, answer.len);
+		err = toolwork_write_all(TOOLCHILD_ANSWER_FD, answer.data, answer.len);
 	json_free(args);
 	buf_free(&answer);
 	buf_free(&text);

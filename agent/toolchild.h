@@ -3,12 +3,14 @@
  * (`warder tool-child NAME`, not for users). Only here are paths touched that a model named.
  *
  * The arguments come as one JSON object on descriptor 3, read to its end; the answer goes as one
- * JSON object to descriptor 4. Nothing is written to stdout or stderr. The arguments were checked
- * before (tools_parse) and are checked again: a wrong one is an answer, too.
+ * JSON object to descriptor 4. A line {"preview": "diff"} before it tells what will change, before
+ * the file is opened for writing. Nothing is written to stdout or stderr. The arguments were
+ * checked before (tools_parse) and are checked again: a wrong one is an answer, too.
  *
  * An answer's members, by tool; a failure has only path and error:
  *   read_file   path, content, start_line, end_line, total_lines, bytes, truncated, note
- *   write_file  path, bytes, created, made_dirs
+ *   write_file  path, bytes, created, made_dirs, added, removed
+ *   edit_file   path, bytes, added, removed, diff
  *   list_dir    path, entries [{name, type, size, target}], total, truncated, note
  *   error       {operation, errno, message} where a call failed, else {message}
  */
@@ -32,5 +34,5 @@
  * be. */
 int toolchild_main(int argc, char **argv);
 
-/* The work itself, for tests: append the answer of tool `name` to out. */
-void toolchild_answer(const char *name, const struct json *args, struct buf *out);
+/* The work itself, for tests: append the answer of tool `name` to out. preview_fd: -1 none. */
+void toolchild_answer(const char *name, const struct json *args, int preview_fd, struct buf *out);

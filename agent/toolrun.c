@@ -1,6 +1,7 @@
 #include "agent/toolrun.h"
 
 #include "agent/headtail.h"
+#include "agent/spool.h"
 #include "agent/toolchild.h"
 #include "supervisor/escape.h"
 #include "tracer/util.h"
@@ -90,6 +91,8 @@ struct channels {
 	size_t args_done;
 	bool shell;
 	struct headtail output; /* shell */
+	struct spool spool;	/* shell: all of it, where that is more */
+	const char *tmpdir;	/* loan */
 	struct buf answer;	/* file tool */
 	bool answer_too_long;
 };
@@ -105,10 +108,28 @@ static void channels_release(struct channels *c)
 	buf_free(&c->args);
 	buf_free(&c->answer);
 	headtail_free(&c->output);
+	spool_close(&c->spool);
 }
 
 /* A file's text grows in JSON; six bytes for each is the worst. */
 #define ANSWER_MAX (6u * TOOLCHILD_READ_MAX + (4u << 20))
+
+/* A whole line that is not the answer: what will change. */
+static void take_preview(struct channels *c)
+{
+	const char *newline = c->answer.len ? memchr(c->answer.data, '\n', c->answer.len) : NULL;
+	struct json *v = NULL;
+	if (!newline)
+		return;
+	size_t n = (size_t)(newline - c->answer.data) + 1;
+	if (!json_parse(c->answer.data, n, &v, NULL)) {
+		const char *diff = json_get_str(v, "preview");
+		if (diff && c->sink->preview)
+			c->sink->preview(c->sink->arg, diff, strlen(diff));
+	}
+	json_free(v);
+	buf_drop(&c->answer, n);
+}
 
 static void take_output(struct channels *c, const char *p, size_t n)
 {
@@ -116,8 +137,10 @@ static void take_output(struct channels *c, const char *p, size_t n)
 		c->answer_too_long = c->answer_too_long || c->answer.len + n > ANSWER_MAX;
 		if (!c->answer_too_long)
 			buf_add(&c->answer, p, n);
+		take_preview(c);
 		return;
 	}
+	spool_add(&c->spool, c->tmpdir, &c->output, p, n);
 	headtail_add(&c->output, p, n);
 	if (c->sink->output)
 		c->sink->output(c->sink->arg, p, n);
@@ -350,6 +373,7 @@ static void write_shell(struct jsonw *w, const struct toolrun *r, const struct e
 	const struct report *report = &o->report;
 	const char *how = ended_how(r, o);
 	headtail_write(w, &c->output);
+	spool_write(w, &c->spool);
 	if (report->exited) {
 		jsonw_kint(w, "exit", report->exit_code);
 		snprintf(ret->status, sizeof(ret->status), "exit %d", report->exit_code);
@@ -376,7 +400,16 @@ static void copy_members(struct jsonw *w, const struct json *answer, struct tool
 	}
 	ret->failed = error;
 	const char *name = json_get_str(error, "errno");
-	snprintf(ret->status, sizeof(ret->status), "%s", !error ? "ok" : name ? name : "error");
+	int64_t added = 0, removed = 0;
+	if (!error && json_get_int(answer, "added", &added) &&
+	    json_get_int(answer, "removed", &removed))
+		snprintf(ret->status, sizeof(ret->status), "ok, +%lld -%lld", (long long)added,
+			 (long long)removed);
+	else
+		snprintf(ret->status, sizeof(ret->status), "%s",
+			 !error ? "ok"
+			 : name ? name
+				: "error");
 }
 
 static void write_file_tool(struct jsonw *w, const struct toolrun *r,
@@ -550,6 +583,8 @@ int toolrun_call(const struct toolrun *r, const struct tool *t, const struct jso
 			     .out_write = -1,
 			     .args_write = -1,
 			     .args_read = -1,
+			     .spool = {.fd = -1},
+			     .tmpdir = session_tmpdir(r->session),
 			     .shell = t->id == TOOL_RUN_SHELL};
 	struct engine_outcome outcome = {0};
 	int err = channels_open(&c, args);

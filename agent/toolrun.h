@@ -5,7 +5,8 @@
  * What was refused comes from the supervisor's report alone; a tool's output is never read for it.
  *
  * The answer is one JSON object: toolchild's members, or for run_shell
- *   output, exit | signal, timed_out, output_bytes (where the middle was cut)
+ *   output, exit | signal, timed_out, and where the middle was cut output_bytes, output_file (all
+ *   of it, in the tools' temporary directory)
  * and for both, where something was refused,
  *   denied [{path, path2, access, call, verdict, answer, by, do_not_retry, hint}], denied_more
  */
@@ -46,6 +47,9 @@ struct toolrun_sink {
 	int64_t limit_ms; /* at most this long, questions aside; 0: what the call says */
 	/* Raw bytes of a command's output, as they come; never while a question is open. */
 	void (*output)(void *arg, const char *bytes, size_t n);
+	/* What a call is about to change, as unified hunks: before the file is opened for writing.
+	 */
+	void (*preview)(void *arg, const char *diff, size_t n);
 	/* A line from the supervisor, escaped. */
 	void (*note)(void *arg, const char *line);
 	/* A question is on the terminal: keep off it. */

@@ -126,7 +126,7 @@ static int count_run(struct state *s, enum tool_id tool, const char *arguments,
 	if (r)
 		r->runs = 0; /* it was allowed this time */
 	/* The model changed a file: the same command (a build, a test) is a new attempt. */
-	if (tool == TOOL_WRITE_FILE && !result->failed)
+	if ((tool == TOOL_WRITE_FILE || tool == TOOL_EDIT_FILE) && !result->failed)
 		forget_all(s);
 	return 0;
 }

@@ -45,6 +45,8 @@ struct loop *session_loop(struct session *s);
 const struct policy *session_policy(const struct session *s); /* rules and answers */
 const struct store *session_store(const struct session *s);
 const struct project *session_project(const struct session *s);
+/* The temporary directory of its commands. */
+const char *session_tmpdir(const struct session *s);
 /* Sentences the user should hear once at the start ("the project would be your home...");
  * NULL-terminated. */
 char *const *session_notes(const struct session *s);

@@ -88,7 +88,7 @@ struct policy_vars session_vars(const struct session *s, char *const *env)
 {
 	return (struct policy_vars){.home = s->home,
 				    .project = s->project.dir,
-				    .tmpdir = s->tmpdir ? s->tmpdir : s->tmp_shared,
+				    .tmpdir = session_tmpdir(s),
 				    .env = env};
 }
 
@@ -374,6 +374,11 @@ const struct store *session_store(const struct session *s)
 const struct project *session_project(const struct session *s)
 {
 	return &s->project;
+}
+
+const char *session_tmpdir(const struct session *s)
+{
+	return s->tmpdir ? s->tmpdir : s->tmp_shared;
 }
 
 char *const *session_notes(const struct session *s)

@@ -169,7 +169,7 @@ class Agent(unittest.TestCase):
         initiators = [r["headers"]["x-initiator"] for r in self.requests()]
         self.assertEqual(initiators, ["user", "agent", "agent"])
         names = [t["function"]["name"] for t in self.body(self.requests()[0])["tools"]]
-        self.assertEqual(names, ["read_file", "write_file", "list_dir", "run_shell"])
+        self.assertEqual(names, ["read_file", "write_file", "edit_file", "list_dir", "run_shell"])
 
     def test_a_refusal_is_told_with_path_access_verdict_and_answer(self):
         status, result, _ = self.run_json(
@@ -343,6 +343,60 @@ class Agent(unittest.TestCase):
         with open(os.path.join(self.project, "big")) as f:
             self.assertEqual(f.read(), content)
         self.assertEqual(self.tool_answers()[1]["content"], content)
+
+    def test_an_edit_is_shown_made_and_told(self):
+        status, out, err = self.run_agent(
+            [
+                message("", ("write_file", {"path": "a.txt", "content": "one\ntwo\n"})),
+                message(
+                    "",
+                    ("edit_file", {"path": "a.txt", "old_string": "two", "new_string": "2"}),
+                    ("edit_file", {"path": "a.txt", "old_string": "three", "new_string": "3"}),
+                ),
+                message("ok"),
+            ],
+            "--output", "stream-json",
+        )
+        self.assertEqual(status, 0, err)
+        with open(os.path.join(self.project, "a.txt")) as f:
+            self.assertEqual(f.read(), "one\n2\n")
+        events = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(
+            [e.get("text", e["event"]) for e in events if e["event"] in ("tool", "diff", "tool_end")],
+            ["tool", "@@ -0,0 +1,2 @@\n+one\n+two\n", "tool_end",
+             "tool", "@@ -1,2 +1,2 @@\n one\n-two\n+2\n", "tool_end", "tool", "tool_end"],
+        )
+        written, edited, absent = self.tool_answers()
+        self.assertEqual((written["added"], written["removed"]), (2, 0))
+        self.assertEqual((edited["added"], edited["removed"]), (1, 1))
+        self.assertIn("not in the file", absent["error"]["message"])
+
+    def test_a_refused_write_shows_what_it_would_have_been(self):
+        status, out, err = self.run_agent(
+            [message("", ("write_file", {"path": self.notes, "content": "mine\n"})), message("ok")],
+            "--rule", f"allow r {self.outside}",
+        )
+        self.assertEqual(status, 0, err)
+        self.assertIn("-the notes outside\n  +mine\n  refused write", err)
+        with open(self.notes) as f:
+            self.assertEqual(f.read(), "the notes outside\n")
+
+    def test_long_output_is_whole_in_a_file_that_the_model_can_read(self):
+        status, _, err = self.run_agent(
+            [
+                message("", shell("seq 1 30000")),
+                message("", shell("f=$(ls $TMPDIR/output-*); stat -c %a $f; wc -l <$f; sed -n 15000p $f")),
+                message("ok"),
+            ]
+        )
+        self.assertEqual(status, 0, err)
+        long, looked = self.tool_answers()
+        self.assertGreater(long["output_bytes"], 100000)
+        self.assertNotIn("\n15000\n", long["output"])
+        self.assertRegex(long["output_file"], "/output-[^/]+$")
+        self.assertEqual(looked["output"], "600\n30000\n15000\n")
+        self.assertNotIn("output_file", looked)
+        self.assertFalse(os.path.exists(long["output_file"]))
 
     def test_malformed_calls_are_answered(self):
         status, _, err = self.run_agent(

@@ -45,7 +45,7 @@ static struct json *call(const char *tool, const char *arguments)
 	struct json *args = NULL, *answer = NULL;
 	struct buf out = {0};
 	cr_assert_eq(json_parse(arguments, strlen(arguments), &args, NULL), 0, "%s", arguments);
-	toolchild_answer(tool, args, &out);
+	toolchild_answer(tool, args, -1, &out);
 	cr_assert_eq(json_parse(buf_str(&out), out.len, &answer, NULL), 0, "%s", buf_str(&out));
 	json_free(args);
 	buf_free(&out);
@@ -235,6 +235,94 @@ Test(toolchild, write_file_refuses_what_is_no_file)
 	a = call("write_file", "{\"path\":\".\",\"content\":\"x\"}");
 	cr_expect(strstr(error_of(a), "directory"));
 	json_free(a);
+}
+
+static void expect_text(const char *path, const char *text)
+{
+	char have[256] = "";
+	FILE *f = fopen(path, "r");
+	cr_assert_not_null(f);
+	size_t n = fread(have, 1, sizeof(have) - 1, f);
+	cr_expect(n == strlen(text) && !strcmp(have, text), "%s: %s", path, have);
+	fclose(f);
+}
+
+Test(toolchild, edit_file_replaces_the_one_place)
+{
+	struct stat before, after;
+	make("f", "one\ntwo\nthree\n", 14, 0751);
+	cr_assert_eq(stat("f", &before), 0);
+	struct json *a = call("edit_file", "{\"path\":\"f\",\"old_string\":\"two\\nth\","
+					   "\"new_string\":\"2\\nTH\"}");
+	cr_expect_str_eq(error_of(a), "none");
+	cr_expect_eq(number(a, "added"), 2);
+	cr_expect_eq(number(a, "removed"), 2);
+	cr_expect_str_eq(json_get_str(a, "diff"),
+			 "@@ -1,3 +1,3 @@\n one\n-two\n-three\n+2\n+THree\n");
+	expect_text("f", "one\n2\nTHree\n");
+	cr_assert_eq(stat("f", &after), 0);
+	cr_expect_eq(after.st_ino, before.st_ino);
+	cr_expect_eq(after.st_mode, before.st_mode);
+	json_free(a);
+}
+
+/* Whatever is wrong, the file stays as it was. */
+Test(toolchild, edit_file_says_why_it_does_nothing)
+{
+	static const struct {
+		const char *path, *old, *new, *words;
+	} rows[] = {
+		{"f", "three", "x", "is not in the file"},
+		{"f", "ab", "x", "3 times (lines 1, 2, 3)"},
+		{"f", "", "x", "is empty"},
+		{"f", "ab", "ab", "are the same"},
+		{"absent", "ab", "x", "ENOENT"},
+		{".", "ab", "x", "directory"},
+		{"fifo", "ab", "x", "no regular file"},
+		{"dos", "a\\nb", "x", "end in \\r\\n"},
+		{"empty", "a", "x", "is not in the file"},
+	};
+	make("f", "ab\nab\nab\n", 9, 0644);
+	make("dos", "a\r\nb\r\n", 6, 0644);
+	make("empty", "", 0, 0644);
+	cr_assert_eq(mkfifo("fifo", 0644), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char args[256];
+		snprintf(args, sizeof(args),
+			 "{\"path\":\"%s\",\"old_string\":\"%s\",\"new_string\":\"%s\"}",
+			 rows[i].path, rows[i].old, rows[i].new);
+		struct json *a = call("edit_file", args);
+		cr_expect(strstr(error_of(a), rows[i].words), "row %zu: %s", i, error_of(a));
+		json_free(a);
+	}
+	expect_text("f", "ab\nab\nab\n");
+}
+
+/* The change is told before the file is touched: nobody reads the pipe until then. */
+Test(toolchild, a_change_is_told_before_it_is_made)
+{
+	static const char *const calls[][2] = {
+		{"write_file", "{\"path\":\"f\",\"content\":\"new\\n\"}"},
+		{"edit_file", "{\"path\":\"f\",\"old_string\":\"old\",\"new_string\":\"new\"}"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		struct json *args = NULL;
+		struct buf out = {0};
+		int fd[2];
+		char line[256] = "";
+		cr_assert_eq(pipe(fd), 0);
+		make("f", "old\n", 4, 0644);
+		cr_assert_eq(json_parse(calls[i][1], strlen(calls[i][1]), &args, NULL), 0);
+		toolchild_answer(calls[i][0], args, fd[1], &out);
+		close(fd[1]);
+		cr_assert(read(fd[0], line, sizeof(line) - 1) > 0);
+		cr_expect_str_eq(line, "{\"preview\":\"@@ -1 +1 @@\\n-old\\n+new\\n\"}\n");
+		cr_expect(strstr(buf_str(&out), "\"added\":1,\"removed\":1"), "%s", buf_str(&out));
+		expect_text("f", "new\n");
+		close(fd[0]);
+		json_free(args);
+		buf_free(&out);
+	}
 }
 
 Test(toolchild, list_dir_is_sorted_and_typed)
