@@ -252,8 +252,8 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	grant_restore_arg(t);
 	if (t->entered.nr != t->at.nr && regs_set_call(t->tid, &t->entered) < 0)
 		return 0;
-	if (t->owed.kind) {
-		owed_pay(tr, t);
+	if (t->owed) {
+		owed_pay(t);
 		return 0;
 	}
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);

@@ -216,21 +216,16 @@ int fastpath_leave(struct fastpath *f, struct tracee *t)
 	uint32_t upper = (uint32_t)(*arg >> 32);
 	const struct mm_site *s = t->mm ? mm_site_of_stub(t->mm, t->at.ip) : NULL;
 	if (report && upper == f->marks.report) {
-		error = regs_reported_error(t->tid);
+		/* Without its site known it goes on in the stub: that takes the mark out by itself.
+		 */
 		*arg = (uint32_t)*arg;
+		t->at.ip = s ? s->ip : t->at.ip;
+		(void)regs_take_report(t->tid, &t->at, s ? ent->mark : -1, &error); /* ESRCH */
 	} else if (s && is_marked_call(f, t, s, upper)) {
 		*arg -= (uint64_t)f->marks.pass << 32;
-	} else {
-		return 0;
-	}
-	if (s) {
 		t->at.ip = s->ip;
-		if (regs_move(t->tid, &t->at, (unsigned)ent->mark) < 0)
-			return 0;
+		(void)regs_move(t->tid, &t->at, (unsigned)ent->mark); /* ESRCH */
 	}
-	/* Without its site known it goes on in the stub: that takes the mark out by itself. */
-	if (error && regs_skip(t->tid, -error) < 0)
-		return 0;
 	return error;
 }
 

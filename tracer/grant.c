@@ -91,24 +91,26 @@ static int block_signals(struct tracee *t)
 	return r < 0 ? r : regs_set_sigmask(t->tid, UINT64_MAX);
 }
 
-/* Set up the repeated call, marked. */
+/* Set up the call, marked: as it is not made yet, or once more. */
 static int prepare(const struct tracer *tr, struct tracee *t)
 {
 	int r = block_signals(t);
 
-	if (r == 0)
+	if (r == 0 && t->reported)
+		r = regs_make(t->tid, &t->at, FILTER_MARK_ARG, tr->filter.grant);
+	else if (r == 0)
 		r = regs_repeat(t->tid, &t->at, FILTER_MARK_ARG, tr->filter.grant);
 	if (r == 0)
 		t->restore_arg = FILTER_MARK_ARG;
 	return r;
 }
 
-/* The thread is on its way to the door. */
-static void set_out(struct tracee *t, int fd, bool cloexec)
+/* The thread is on its way to the door: to its entry first, or behind that already. */
+static void set_out(struct tracee *t, enum tracee_state to, int fd, bool cloexec)
 {
 	t->grant_fd = fd;
 	t->grant_cloexec = cloexec;
-	tracee_to(t, TRACEE_ENTER);
+	tracee_to(t, to);
 	act_resume(t, 0);
 }
 
@@ -119,12 +121,14 @@ int grant_begin(const struct tracer *tr, struct tracee *t, int fd, bool cloexec)
 	if (t->state != TRACEE_HELD || !filter_grants(t->call.ent))
 		return -EINVAL;
 	int r = prepare(tr, t);
+	enum tracee_state to = t->reported ? TRACEE_DOOR : TRACEE_ENTER;
+	tracee_owe_nothing(t);
 	call_release(&t->call);
 	if (r < 0) {
 		act_run(t);
 		return r;
 	}
-	set_out(t, TAKE_FD(given), cloexec);
+	set_out(t, to, TAKE_FD(given), cloexec);
 	return 0;
 }
 
@@ -146,6 +150,6 @@ int grant_begin_as(const struct tracer *tr, struct tracee *t, const struct regs_
 		return r;
 	}
 	t->at = at;
-	set_out(t, TAKE_FD(given), true);
+	set_out(t, TRACEE_ENTER, TAKE_FD(given), true);
 	return 0;
 }

@@ -8,7 +8,8 @@
  * kernel itself restarts the call, which comes to the door once more.
  *
  * On the way: HELD -> (repeat) -> entry stop -> door -> exit stop, where argument and mask are put
- * back: the program may look at its registers.
+ * back: the program may look at its registers. A call that a stub has reported is held before it
+ * would be made: it goes to the door from there, with no entry stop.
  */
 #pragma once
 

@@ -195,11 +195,39 @@ int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint
 	return set(tid, &r);
 }
 
-int regs_reported_error(pid_t tid)
+int regs_take_report(pid_t tid, const struct regs_call *call, int mark_arg, int *ret_error)
 {
 	struct user_regs_struct r;
+	int err = get(tid, &r);
 
-	return get(tid, &r) < 0 ? 0 : stub_reported_error(r.orig_rax);
+	if (err < 0)
+		return err;
+	int error = stub_reported_error(r.orig_rax);
+	if (mark_arg >= 0) {
+		r.rip = call->ip;
+		*arg_of(&r, call->arch, (unsigned)mark_arg) = call->args[mark_arg];
+	}
+	if (error) {
+		r.orig_rax = (uint64_t)-1;
+		r.rax = (uint64_t)-error;
+	}
+	err = set(tid, &r);
+	if (err == 0)
+		*ret_error = error;
+	return err;
+}
+
+int regs_make(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.orig_rax = (uint64_t)call->nr;
+	if (mark_arg >= 0)
+		*arg_of(&r, call->arch, (unsigned)mark_arg) = marked;
+	return set(tid, &r);
 }
 
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
@@ -368,10 +396,22 @@ int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint
 	return -EOPNOTSUPP;
 }
 
-int regs_reported_error(pid_t tid)
+int regs_take_report(pid_t tid, const struct regs_call *call, int mark_arg, int *ret_error)
 {
 	(void)tid;
-	return 0;
+	(void)call;
+	(void)mark_arg;
+	(void)ret_error;
+	return -EOPNOTSUPP;
+}
+
+int regs_make(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
+{
+	(void)tid;
+	(void)call;
+	(void)mark_arg;
+	(void)marked;
+	return -EOPNOTSUPP; /* of what a stub has reported */
 }
 
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)

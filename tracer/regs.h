@@ -57,8 +57,18 @@ int regs_ip(pid_t tid, uint64_t *ret);
  * stub has something to report.
  */
 int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass);
-/* At a seccomp stop: the error that a stub's report brings (tracer/stub.h), 0: none. */
-int regs_reported_error(pid_t tid);
+/*
+ * At a seccomp stop: the error that a stub's report brings (tracer/stub.h), 0: none. The call does
+ * not run and returns that. With mark_arg >= 0 instruction pointer and that argument become those
+ * of `call`.
+ */
+int regs_take_report(pid_t tid, const struct regs_call *call, int mark_arg, int *ret_error);
+/*
+ * At a seccomp stop whose call was not to run: it runs all the same, and is this one; with mark_arg
+ * >= 0, with `marked` in that argument. The filter is asked about it, but for RET_TRACE: that has
+ * been heard (kernel/seccomp.c, recheck_after_trace, 4.8).
+ */
+int regs_make(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked);
 /*
  * At the exit stop of a call that regs_skip() kept from running: it counts as the call `nr` all the
  * same, so that the kernel makes it again where its result says so (ERESTARTSYS).

@@ -151,7 +151,7 @@ static const uint16_t ways[TRACEE_STATE_COUNT] = {
 	[TRACEE_LOOK] = 1 << TRACEE_CALL,
 	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_LOOK |
 			1 << TRACEE_WAITS,
-	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_CALL,
+	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_CALL | 1 << TRACEE_DOOR,
 	[TRACEE_ENTER] = 1 << TRACEE_RUN | 1 << TRACEE_DOOR,
 	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC,
 	[TRACEE_EXEC] = 1 << TRACEE_RUN | 1 << TRACEE_CLOSE,
@@ -227,9 +227,7 @@ struct tracee *tracee_add(struct tracee_table *table, pid_t tid, pid_t tgid)
 
 void tracee_owe_nothing(struct tracee *t)
 {
-	if (t->owed.kind == TRACEE_OWED_FD)
-		close(t->owed.fd);
-	t->owed = (struct tracee_owed){0};
+	t->owed = 0;
 	t->reported = false;
 }
 

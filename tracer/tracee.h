@@ -52,21 +52,6 @@ enum tracee_act {
 	TRACEE_ACT_COUNT,
 };
 
-/* An answer to a report that needs the call's exit stop. */
-enum tracee_owed_kind {
-	TRACEE_OWED_NOTHING,
-	TRACEE_OWED_RESULT,
-	TRACEE_OWED_FD,
-	TRACEE_OWED_AGAIN,
-};
-
-struct tracee_owed {
-	enum tracee_owed_kind kind;
-	int64_t result;
-	int fd; /* owned; of OWED_FD */
-	bool cloexec;
-};
-
 struct tracee {
 	pid_t tid;
 	pid_t tgid;
@@ -92,10 +77,10 @@ struct tracee {
 	struct mm *mm;		 /* counted; its address space as the fast path knows it, or NULL */
 	/*
 	 * A stub brought its call's result: while HELD it is at the seccomp stop of the report, and
-	 * in CALL on its way to the exit stop, where `owed` is done.
+	 * in CALL on its way to the exit stop, where it gets the result that is owed to it.
 	 */
 	bool reported;
-	struct tracee_owed owed;
+	int64_t owed;	 /* 0: nothing */
 	bool own_filter; /* the program has installed a seccomp filter */
 	/* While ENTER or DOOR, and (the mask alone) EXEC or CLOSE: */
 	int grant_fd; /* owned; -1 once it was given */
@@ -117,7 +102,7 @@ void tracee_to(struct tracee *t, enum tracee_state state);
 /* Does the state need to see the next entry or exit stop (PTRACE_SYSCALL rather than CONT)? */
 bool tracee_needs_syscall(const struct tracee *t);
 
-/* No report is open any more; a descriptor that was to be given is closed. */
+/* No report is open any more. */
 void tracee_owe_nothing(struct tracee *t);
 
 struct tracee *tracee_find(const struct tracee_table *table, pid_t tid);

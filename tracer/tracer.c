@@ -318,8 +318,6 @@ int tracer_hand_over(struct tracer *tr, struct tracee_name who, int fd, bool clo
 
 	if (!t)
 		return -ESRCH;
-	if (t->state == TRACEE_HELD && t->reported)
-		return owed_fd(t, TAKE_FD(given), cloexec);
 	return grant_begin(tr, t, TAKE_FD(given), cloexec);
 }
 

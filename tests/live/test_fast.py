@@ -117,6 +117,15 @@ class Fast(FastCase):
         on, off = self.both_ways("python3", "-c", script, args=("--rule", "deny write made"))
         self.assertEqual({"13"}, set(on.out.split()), on)
 
+    def test_what_stops(self):
+        """A refused open costs one stop, one that is done in its place two."""
+        opener, times = self.build(), 300
+        for path, rule, opens, most in ((self.secret, "deny r outside", 13, 1.1),
+                                        (self.outside, f"allow list {self.outside} exact", 0, 2.1)):
+            on, off = self.both_ways(opener, str(times), path, args=("--rule", rule))
+            self.assertIn(f"{path} {opens}", on.out)
+            self.assertLess(self.stops(on), most * 2 * times + 100, on)
+
     def test_programs(self):
         self.write("project/a.c", "#include <stdio.h>\nint main(void) { puts(\"hi\"); }\n")
         for command in (["grep", "-rl", "ZZZ", "/usr/include/linux"],
