@@ -132,8 +132,8 @@ struct trace_event {
 
 /* What a trace says first. What it does not tell is NULL or 0. */
 struct trace_header {
-	const char *recorder; /* "warder 0.1.0", "strace" */
-	const char *started;  /* RFC 3339 */
+	const char *version; /* of who recorded it: "0.1.0"; "strace" */
+	const char *started; /* RFC 3339 */
 	const char *host;
 	const char *const *argv; /* NULL-terminated */
 	const char *cwd;
@@ -196,30 +196,6 @@ int trace_next(struct trace_reader *r, struct trace_event *ret, struct trace_err
 bool trace_is_complete(const struct trace_reader *r);
 /* Lines that could not be read and were passed over (strace's text). */
 uint64_t trace_faults(const struct trace_reader *r);
-
-/* ---- writing ---- */
-
-struct trace_writer;
-
-/*
- * A file of mode 0600 that has a temporary name beside `file` until trace_finish(); *.zst:
- * compressed. 0 or -errno with a sentence. The descriptor is close-on-exec.
- */
-int trace_create(const char *file, struct trace_writer **ret, struct trace_error *ret_error);
-/* Buffered. The first failure (a full disk) is kept: later calls do nothing and return it. */
-int trace_write_header(struct trace_writer *w, const struct trace_header *h);
-int trace_write(struct trace_writer *w, const struct trace_event *ev);
-/* What was written so far is in the file, up to a whole line. */
-int trace_flush(struct trace_writer *w);
-/* The end line and the final name. 0 or -errno; on failure the temporary file stays. */
-int trace_finish(struct trace_writer *w);
-/* Where it is now: the temporary name, or after trace_finish() the final one. */
-const char *trace_written(const struct trace_writer *w);
-/* Without trace_finish(): what was written stays under its temporary name. */
-void trace_writer_free(struct trace_writer *w);
-
-/* One event as its line, with newline: what trace_write() writes. */
-void trace_format(const struct trace_event *ev, struct buf *out);
 
 /* "file", "dir", ... */
 const char *trace_thing_name(enum trace_thing t);
