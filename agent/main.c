@@ -2,6 +2,7 @@
  * warder: the program. Subcommands as a table; each owns its options and its help.
  */
 #include "supervisor/cli.h"
+#include "supervisor/cli_why.h"
 #include "tracer/util.h"
 
 #include "agent/cli_agent.h"
@@ -24,6 +25,8 @@ static const struct subcommand {
 	 "the agent: REPL, or one shot"},
 	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
 	 "the saved policies"},
+	{"why", cli_why, "why     [PATH [ACCESS]] | --last",
+	 "what the policy says of a path, and why"},
 	{"doctor", cli_doctor, "doctor  [--json]", "can this machine supervise? tries it"},
 	{"tool-child", toolchild_main, NULL, NULL},
 };

@@ -6,6 +6,7 @@
 #include "supervisor/command.h"
 #include "supervisor/devices.h"
 #include "supervisor/environ.h"
+#include "supervisor/lastreport.h"
 #include "tracer/status.h"
 #include "tracer/util.h"
 
@@ -257,6 +258,10 @@ int engine_run(struct session *s, const struct engine_command *c, struct engine_
 	if (!set_up(&r, &found))
 		run_until_done(&r);
 	int err = finish_report(&r);
+	int unsaved = !err && ret->ran ? lastreport_save(&s->store, &ret->report) : 0;
+	if (unsaved)
+		run_say(&r, "the report can't be kept for `warder why --last`: %s",
+			strerror(-unsaved));
 	tear_down(&r);
 	command_release(&found);
 	return err;

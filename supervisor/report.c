@@ -3,6 +3,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/redact.h"
 #include "supervisor/sha256.h"
+#include "supervisor/shellword.h"
 #include "supervisor/timestamp.h"
 #include "tracer/util.h"
 
@@ -248,55 +249,6 @@ static void add_verb(struct buf *out, const struct denial *d)
 	buf_add_str(out, d->unwalled ? "warder: would refuse " : "warder: refused ");
 }
 
-static bool is_plain_word(const char *s)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "/._-+,:@%=";
-	return *s && strspn(s, plain) == strlen(s);
-}
-
-/* Every byte of it, for bash, zsh and ksh: $'\033' where a terminal could not take it. */
-static void add_quoted(struct buf *out, const char *s)
-{
-	struct buf shown = {0};
-	escape_add_str(&shown, s);
-	bool harmless = !strcmp(buf_str(&shown), s);
-	buf_free(&shown);
-	buf_add_str(out, harmless ? "'" : "$'");
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-		if (harmless && c == '\'')
-			buf_add_str(out, "'\\''");
-		else if (harmless)
-			buf_add_char(out, *s);
-		else if (c == '\'' || c == '\\')
-			buf_addf(out, "\\%c", c);
-		else if (c < 0x20 || c >= 0x7f)
-			buf_addf(out, "\\%03o", c);
-		else
-			buf_add_char(out, *s);
-	}
-	buf_add_char(out, '\'');
-}
-
-/* A word of a shell command that means exactly this path. */
-static void add_shell_path(struct buf *out, const char *path, const char *home)
-{
-	struct buf b = {0};
-	plan_add_short(&b, path, home);
-	const char *text = buf_str(&b);
-	if (text[0] == '~' && (!text[1] || is_plain_word(text + 1)))
-		buf_add_str(out, text);
-	else if (text[0] == '~') {
-		buf_add_str(out, "~/"); /* a quoted ~ would be a name */
-		add_quoted(out, text + 2);
-	} else if (is_plain_word(text))
-		buf_add_str(out, text);
-	else
-		add_quoted(out, text);
-	buf_free(&b);
-}
-
 static void add_shown_path(struct buf *out, const char *path, const char *home)
 {
 	struct buf b = {0};
@@ -321,7 +273,7 @@ static void add_rule_line(struct buf *out, const struct plan_rule *r, const stru
 	buf_add_str(out, "); to allow: warder policy allow ");
 	access_format(out, r->access);
 	buf_add_char(out, ' ');
-	add_shell_path(out, r->path, home);
+	shellword_add_path(out, r->path, home);
 	buf_add_str(out, r->kind == SCOPE_EXACT ? " exact\n" : "\n");
 }
 
@@ -339,7 +291,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 	buf_add_str(out, "); ");
 	if (!d->forbidden && d->by == BY_USER) {
 		buf_add_str(out, "to undo: warder policy --project forget ");
-		add_shell_path(out, d->path, home);
+		shellword_add_path(out, d->path, home);
 	} else {
 		buf_add_str(out, d->nameless	? "no rule can name it"
 				 : d->forbidden ? "forbidden"

@@ -1,0 +1,103 @@
+#include "supervisor/lastreport.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define NAME "last-report.json"
+
+static int open_dir(const struct store *s)
+{
+	int fd = open(s->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		ssize_t written = write(fd, bytes, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		n -= (size_t)written;
+	}
+	return 0;
+}
+
+static int write_new(int dirfd, const char *name, const struct buf *text)
+{
+	int fd AUTOCLOSE =
+		openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : write_all(fd, buf_str(text), text->len);
+}
+
+int lastreport_save(const struct store *s, const struct report *r)
+{
+	struct report redacted = *r;
+	struct buf text = {.max = LASTREPORT_MAX};
+	char temporary[64];
+	int dirfd AUTOCLOSE = open_dir(s);
+	if (dirfd < 0)
+		return dirfd;
+	redacted.no_redact = false;
+	int err = report_write(&redacted, &text);
+	buf_add_char(&text, '\n');
+	if (!err)
+		err = buf_error(&text);
+	snprintf(temporary, sizeof temporary, "." NAME ".%d", (int)getpid());
+	if (!err) {
+		unlinkat(dirfd, temporary, 0); /* a crashed process had our pid */
+		err = write_new(dirfd, temporary, &text);
+	}
+	if (!err && renameat(dirfd, temporary, dirfd, NAME) < 0)
+		err = -errno;
+	if (err)
+		unlinkat(dirfd, temporary, 0);
+	buf_free(&text);
+	return err;
+}
+
+static int read_all(int fd, struct buf *out)
+{
+	char block[16384];
+	for (;;) {
+		ssize_t n = read(fd, block, sizeof block);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : buf_error(out);
+		buf_add(out, block, (size_t)n);
+	}
+}
+
+int lastreport_load(const struct store *s, struct json **ret)
+{
+	struct buf text = {.max = LASTREPORT_MAX};
+	struct stat st;
+	struct json *root = NULL;
+	int dirfd AUTOCLOSE = open_dir(s);
+	if (dirfd < 0)
+		return dirfd;
+	int fd AUTOCLOSE =
+		openat(dirfd, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	int err = S_ISREG(st.st_mode) ? read_all(fd, &text) : -EINVAL;
+	if (!err)
+		err = json_parse(buf_str(&text), text.len, &root, NULL);
+	buf_free(&text);
+	int64_t version = 0;
+	if (!err && (!json_get_int(root, "warder_report", &version) || version != 1)) {
+		json_free(root);
+		err = -EINVAL;
+	}
+	if (!err)
+		*ret = root;
+	return err;
+}

@@ -1,0 +1,164 @@
+/*
+ * How why.h's answers are told: to people, and as JSON.
+ */
+#include "supervisor/denial.h"
+#include "supervisor/escape.h"
+#include "supervisor/rulehistory.h"
+#include "supervisor/shellword.h"
+#include "supervisor/why.h"
+#include "tracer/json.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char *kind_name(const struct why *w)
+{
+	mode_t mode = w->st.st_mode;
+	return !w->exists	? "does not exist"
+	       : S_ISDIR(mode)	? "a directory"
+	       : S_ISREG(mode)	? "a file"
+	       : S_ISLNK(mode)	? "a symlink"
+	       : S_ISSOCK(mode) ? "a socket"
+	       : S_ISFIFO(mode) ? "a pipe"
+				: "a device";
+}
+
+static const char *effect_words(enum effect e)
+{
+	static const char *const words[] = {[EFFECT_ALLOW] = "allowed",
+					    [EFFECT_ASK] = "asked about",
+					    [EFFECT_DENY] = "refused",
+					    [EFFECT_FORBID] = "forbidden: no answer opens it"};
+	return words[e];
+}
+
+static void add_place(struct buf *out, const struct rule *r)
+{
+	char since[RULEHISTORY_LEN];
+	escape_add_str(out, r->origin);
+	if (r->line)
+		buf_addf(out, ":%u", r->line);
+	if (rulehistory_since(r, since)[0])
+		buf_addf(out, ", since %s", since);
+}
+
+static void add_rule(struct buf *out, const struct rule *r)
+{
+	buf_add_str(out, "  rule    ");
+	if (!r) {
+		buf_add_str(out, "none names it\n");
+		return;
+	}
+	policy_format_rule(out, r);
+	buf_add_str(out, "  (");
+	add_place(out, r);
+	buf_add_str(out, ")\n");
+}
+
+static const char *wall_words(const struct why_answer *a)
+{
+	bool allows = a->effect == EFFECT_ALLOW;
+	switch (a->wall) {
+	case WHY_WALL_OPEN:
+		return "lets it through by itself";
+	case WHY_WALL_CLOSED:
+		return allows ? "refuses it, and warder does it in the command's place"
+		       : a->effect == EFFECT_ASK
+			       ? "refuses it; warder asks, and after a yes does it in place"
+			       : "refuses it (EACCES)";
+	case WHY_WALL_NO_RIGHT:
+		return allows ? "has no right for it: warder does the call in the command's place"
+		       : a->effect == EFFECT_ASK
+			       ? "has no right for it: warder holds the call and asks"
+			       : "has no right for it: warder refuses the call";
+	case WHY_WALL_UNKNOWN:
+		break;
+	}
+	return "can't be asked from here";
+}
+
+static void add_permits(struct buf *out, const struct why *w, const struct why_answer *a)
+{
+	char room[16];
+	if (!a->permits)
+		return;
+	buf_addf(out,
+		 "  file    its own permissions refuse uid %u (%s): no rule can help; see ls -ld ",
+		 (unsigned)geteuid(), denial_errno_name(-a->permits, room));
+	shellword_add(out, w->path);
+	buf_add_char(out, '\n');
+}
+
+static void add_answer(struct buf *out, const struct why *w, const struct why_answer *a)
+{
+	access_format(out, a->access);
+	buf_addf(out, ": %s%s\n", effect_words(a->effect),
+		 a->sensitive ? "; on the sensitive list" : "");
+	add_rule(out, a->rule);
+	buf_addf(out, "  kernel  %s\n", wall_words(a));
+	add_permits(out, w, a);
+	if (a->effect == EFFECT_ALLOW || a->permits)
+		return;
+	buf_addf(out, "  change  %s\n", a->change ? a->change : a->stuck);
+}
+
+void why_format(const struct why *w, struct buf *out)
+{
+	escape_add_str(out, w->path);
+	buf_addf(out, " (%s)\n", kind_name(w));
+	for (size_t i = 0; i < w->len; i++)
+		add_answer(out, w, &w->answer[i]);
+}
+
+/* ---- JSON ---- */
+
+static void write_rule(struct jsonw *w, const struct rule *r)
+{
+	char since[RULEHISTORY_LEN];
+	struct buf line = {0};
+	jsonw_key(w, "rule");
+	if (!r) {
+		jsonw_null(w);
+		return;
+	}
+	policy_format_rule(&line, r);
+	jsonw_begin_object(w);
+	jsonw_kstr(w, "text", buf_str(&line));
+	jsonw_kpath(w, "origin", r->origin);
+	jsonw_kint(w, "line", r->line);
+	jsonw_kstr(w, "since", rulehistory_since(r, since)[0] ? since : NULL);
+	jsonw_end_object(w);
+	buf_free(&line);
+}
+
+static void write_answer(struct jsonw *w, const struct why_answer *a)
+{
+	static const char *const walls[] = {[WHY_WALL_UNKNOWN] = "unknown",
+					    [WHY_WALL_OPEN] = "grants",
+					    [WHY_WALL_CLOSED] = "refuses",
+					    [WHY_WALL_NO_RIGHT] = "no right"};
+	char room[16];
+	jsonw_begin_object(w);
+	denial_write_access(w, a->access);
+	jsonw_kstr(w, "effect", effect_name(a->effect));
+	write_rule(w, a->rule);
+	jsonw_kbool(w, "sensitive", a->sensitive);
+	jsonw_kstr(w, "landlock", walls[a->wall]);
+	jsonw_kstr(w, "permissions", a->permits ? denial_errno_name(-a->permits, room) : NULL);
+	jsonw_kstr(w, "change", a->change);
+	jsonw_kstr(w, "stuck", a->stuck);
+	jsonw_end_object(w);
+}
+
+void why_write(const struct why *w, struct jsonw *out)
+{
+	jsonw_kpath(out, "path", w->path);
+	jsonw_kbool(out, "exists", w->exists);
+	jsonw_key(out, "answers");
+	jsonw_begin_array(out);
+	for (size_t i = 0; i < w->len; i++)
+		write_answer(out, &w->answer[i]);
+	jsonw_end_array(out);
+}
