@@ -5,15 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 int place_of(int fd, struct place *ret)
 {
-	struct stat st;
-	struct statx stx;
+	struct statx x;
 
-	if (fstat(fd, &st) < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) < 0)
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &x) < 0)
 		return -errno;
-	*ret = (struct place){st.st_dev, st.st_ino, stx.stx_mnt_id};
+	*ret = (struct place){.dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+			      .ino = x.stx_ino,
+			      .mount = x.stx_mnt_id};
 	return 0;
 }
 

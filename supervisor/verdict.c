@@ -254,8 +254,8 @@ static bool is_of_one_process(const struct path_at *at)
 {
 	struct statfs fs;
 	int fd = at->object >= 0 ? at->object : at->parent, pid;
-	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC && at->real &&
-	       sscanf(at->real, "/proc/%d/", &pid) == 1;
+	return at->real && sscanf(at->real, "/proc/%d/", &pid) == 1 && fd >= 0 &&
+	       !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
 /* Calls that Landlock has no right for. True: judged. */

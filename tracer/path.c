@@ -148,10 +148,8 @@ static int open_base(struct walk *w, int dirfd, const char *given)
 {
 	char name[48];
 
-	if (given[0] == '/' && !(w->flags & SCOPED)) {
-		int root = root_of(w);
-		return root < 0 ? root : open_step(root, ".", 0);
-	}
+	if (given[0] == '/' && !(w->flags & SCOPED))
+		return open_root(w->tid);
 	if (dirfd == AT_FDCWD) {
 		snprintf(name, sizeof(name), "/proc/%d/cwd", w->tid);
 		return open_step(AT_FDCWD, name, 0);

@@ -11,15 +11,14 @@
 int status_read(int dir, const char *file, struct status *ret)
 {
 	int fd AUTOCLOSE = openat(dir, file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = 0;
-	size_t len = 0;
 
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (len < STATUS_MAX - 1 && (n = read(fd, ret->text + len, STATUS_MAX - 1 - len)) > 0)
-		len += (size_t)n;
+	/* All of it comes at once where there is room (single_open of fs/seq_file.c). */
+	ssize_t n = read(fd, ret->text, STATUS_MAX - 1);
 	if (n < 0)
 		return -errno;
+	size_t len = (size_t)n;
 	ret->text[len] = '\0';
 	ret->cut = len == STATUS_MAX - 1;
 	return 0;
