@@ -68,8 +68,9 @@ static bool is_moot(const struct rule *rule)
 	       !(rule->access & (ACCESS_R | ACCESS_X));
 }
 
-void record_describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
-		     struct denial *d)
+/* All but the program. */
+static void describe_call(const struct run *r, const struct waiter *w, const struct ruling *ruling,
+			  struct denial *d)
 {
 	const struct call *c = w->call;
 	/* Of two paths the one that needs something comes first. */
@@ -100,13 +101,6 @@ void record_describe(const struct run *r, const struct waiter *w, const struct r
 		d->nameless |= !c->path[second].at.real;
 		d->path2_open = ruling && !ruling->asked[second];
 	}
-	d->exe = proc_link(w->who.tid, "exe");
-	char **argv = proc_argv(w->who.tid);
-	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
-	if (r->mode == ENGINE_RETRY)
-		d->argv = argv;
-	else
-		redact_free(argv);
 	d->rule = ruling ? rule_place(ruling->rule) : NULL;
 	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
 	d->moot = ruling && is_moot(ruling->rule);
@@ -114,22 +108,55 @@ void record_describe(const struct run *r, const struct waiter *w, const struct r
 	d->note = note ? strdup(note) : NULL;
 }
 
+static void describe_program(const struct run *r, const struct waiter *w, struct denial *d)
+{
+	d->exe = proc_link(w->who.tid, "exe");
+	char **argv = proc_argv(w->who.tid);
+	d->argv0 = strdup(argv && argv[0] ? argv[0] : "");
+	if (r->mode == ENGINE_RETRY)
+		d->argv = argv;
+	else
+		redact_free(argv);
+}
+
+void record_describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
+		     struct denial *d)
+{
+	describe_call(r, w, ruling, d);
+	describe_program(r, w, d);
+}
+
+/* Only the first of its kind is told with its program. */
+static void describe_first(const struct run *r, const struct waiter *w,
+			   const struct denial_list *list, struct denial *d)
+{
+	if (!denial_find(list, d))
+		describe_program(r, w, d);
+}
+
 void record_call(struct run *r, const struct waiter *w, const struct ruling *ruling, bool allowed,
 		 enum answered_by by, enum lifetime lifetime)
 {
 	struct denial d;
-	record_describe(r, w, ruling, &d);
+	describe_call(r, w, ruling, &d);
 	d.allowed = allowed;
 	d.by = by;
 	d.lifetime = lifetime;
+	describe_first(r, w, &r->out->report.denials, &d);
 	caller_add(r, w, &d);
 	record_denial(r, &d);
 	denial_release(&d);
 }
 
+/* In `retry` it may still be asked about at the end. */
+static bool is_kept(const struct run *r, const struct denial *d)
+{
+	return r->mode == ENGINE_RETRY && d->verdict == VERDICT_SANDBOX && d->by == BY_NONE;
+}
+
 void record_unasked(struct run *r, const struct denial *d)
 {
-	if (r->mode == ENGINE_RETRY && d->verdict == VERDICT_SANDBOX && d->by == BY_NONE)
+	if (is_kept(r, d))
 		denial_add(&r->unasked, d);
 	else
 		record_denial(r, d);
@@ -139,11 +166,16 @@ void record_refused(struct run *r, const struct waiter *w, const struct ruling *
 		    enum answered_by by)
 {
 	struct denial d;
-	record_describe(r, w, ruling, &d);
+	describe_call(r, w, ruling, &d);
 	d.by = by;
 	d.lifetime = by == BY_POLICY ? LIFETIME_SESSION : LIFETIME_ONCE;
+	bool walks = w->call->path[0].need == CALL_NEED_EXEC && d.error == EACCES;
+	if (walks)
+		describe_program(r, w, &d);
+	else
+		describe_first(r, w, is_kept(r, &d) ? &r->unasked : &r->out->report.denials, &d);
 	caller_add(r, w, &d);
-	if (w->call->path[0].need == CALL_NEED_EXEC && d.error == EACCES) {
+	if (walks) {
 		walk_refused(r, w, &d);
 	} else {
 		walk_over(r, w->who);

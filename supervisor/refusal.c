@@ -8,6 +8,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 /* ---- ask ---- */
@@ -207,6 +208,29 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 
 /* ---- from outside ---- */
 
+/* Only of who makes something does the umask count. */
+static bool heeds_umask(const struct call *c)
+{
+	switch ((int)c->path[0].need) {
+	case CALL_NEED_OPEN:
+		return (c->open_flags & O_CREAT) || (c->open_flags & O_TMPFILE) == O_TMPFILE;
+	case CALL_NEED_MKDIR:
+	case CALL_NEED_MKNOD:
+	case CALL_NEED_BIND:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int who_calls(const struct run *r, struct waiter *w)
+{
+	if (!r->one_identity || heeds_umask(w->call))
+		return identity_of(w->who.tid, &w->as);
+	w->as = r->self;
+	return 0;
+}
+
 void refusal_begin(struct run *r, const struct tracer_event *ev)
 {
 	struct waiter *w = waiter_new(ev);
@@ -218,7 +242,7 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 	struct call_view view = {ev->who.tid, ev->pid};
 	int err = call_resolve(ev->call, view);
 	if (!err)
-		err = identity_of(ev->who.tid, &w->as);
+		err = who_calls(r, w);
 	struct verdict_input in = {.call = ev->call,
 				   .view = view,
 				   .as = &w->as,
