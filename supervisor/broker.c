@@ -303,8 +303,8 @@ int broker_submit(struct broker *b, const struct broker_request *rq, uint64_t *r
 	*b->queue_end = j;
 	b->queue_end = &j->next;
 	*ret_id = j->id;
-	pthread_cond_signal(&b->work);
 	pthread_mutex_unlock(&b->lock);
+	pthread_cond_signal(&b->work); /* whoever wakes finds the lock free */
 	return 0;
 }
 

@@ -24,6 +24,14 @@ static int reopen_flags(uint64_t flags)
 	return (int)(flags & ~(uint64_t)(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_NOCTTY | O_CLOEXEC;
 }
 
+int broker_act_reopen(int object, uint64_t flags)
+{
+	char path[64];
+	self_path(path, object);
+	int fd = open(path, reopen_flags(flags));
+	return fd < 0 ? -errno : fd;
+}
+
 /* The calling thread may do this much from now on, to this and below it; it ends after its act. */
 static int wall_thread(int fd, uint64_t rights)
 {
@@ -53,10 +61,9 @@ static int open_existing(const struct broker_job *j, struct broker_act_result *r
 	int err = j->no_ioctl ? wall_thread(t->object, LLR_READ_FILE | LLR_WRITE_FILE) : 0;
 	if (err)
 		return err;
-	char path[64];
-	self_path(path, t->object);
-	r->fd = open(path, reopen_flags(j->flags));
-	return r->fd < 0 ? -errno : 0;
+	int fd = broker_act_reopen(t->object, j->flags);
+	r->fd = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
 }
 
 static int open_tmpfile(const struct broker_job *j, struct broker_act_result *r)

@@ -21,5 +21,7 @@ struct broker_act {
 	bool own_thread; /* the act changes its thread for good */
 };
 
+/* What an O_PATH descriptor holds, opened with the flags of an open(2): a descriptor or -errno. */
+int broker_act_reopen(int object, uint64_t flags);
 /* fn NULL: nothing of this need is done in a process's place. */
 const struct broker_act *broker_act_of(enum call_need need);

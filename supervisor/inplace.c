@@ -4,6 +4,7 @@
  */
 #include "supervisor/run.h"
 
+#include "supervisor/broker_now.h"
 #include "supervisor/devices.h"
 #include "supervisor/doorstep.h"
 #include "supervisor/proc.h"
@@ -103,6 +104,20 @@ static bool is_without_ioctl(const struct run *r, const struct waiter *w)
 	       !(ruling_once_bits(r, w->pid, at->real) & ACCESS_IOCTL);
 }
 
+static void act_done(struct run *r, struct waiter *w, const struct broker_done *done);
+
+/* True: it was done, and the waiter is dropped. */
+static bool act_now(struct run *r, struct waiter *w)
+{
+	struct broker_done done = {.fd = -1};
+	int err = broker_now_open(w->call, &w->as, &r->self, &done.fd);
+	if (err == -EAGAIN)
+		return false;
+	done.result = err;
+	act_done(r, w, &done);
+	return true;
+}
+
 void inplace_act(struct run *r, struct waiter *w)
 {
 	if (!inplace_can(w)) {
@@ -116,10 +131,14 @@ void inplace_act(struct run *r, struct waiter *w)
 		waiter_drop(r, w);
 		return;
 	}
+	if (!w->at_door && act_now(r, w))
+		return;
+	bool binds = w->call->path[0].need == CALL_NEED_BIND;
 	struct broker_request request = {.call = w->call,
 					 .view = {w->who.tid, w->pid},
 					 .as = &w->as,
-					 .as_given = is_open_around(r, &w->call->path[0].at),
+					 .as_given =
+						 binds && is_open_around(r, &w->call->path[0].at),
 					 .scripts_alone = needs_another(w),
 					 .connect = w->at_door ? &w->connect : NULL,
 					 .no_ioctl = is_without_ioctl(r, w),
@@ -172,15 +191,9 @@ static void run_copy(struct run *r, struct waiter *w, const struct broker_done *
 	waiter_drop(r, w);
 }
 
-void inplace_done(struct run *r, const struct broker_done *done)
+static void act_done(struct run *r, struct waiter *w, const struct broker_done *done)
 {
-	struct waiter *w = r->waiters;
-	while (w && w->act != done->id)
-		w = w->next;
 	int fd AUTOCLOSE = done->fd;
-	if (!w)
-		return; /* the thread died meanwhile */
-	w->act = 0;
 	if (w->at_door) {
 		r->brokered += w->was_asked && done->result >= 0;
 		tracer_set_result(r->tracer, w->who, done->result);
@@ -208,4 +221,18 @@ void inplace_done(struct run *r, const struct broker_done *done)
 		tracer_set_result(r->tracer, w->who, result);
 	}
 	waiter_drop(r, w);
+}
+
+void inplace_done(struct run *r, const struct broker_done *done)
+{
+	struct waiter *w = r->waiters;
+	while (w && w->act != done->id)
+		w = w->next;
+	if (!w) { /* the thread died meanwhile */
+		if (done->fd >= 0)
+			close(done->fd);
+		return;
+	}
+	w->act = 0;
+	act_done(r, w, done);
 }

@@ -348,9 +348,10 @@ static bool is_in(const struct open_dir *d, const char *real)
 }
 
 /*
- * The walk upward costs as much as all the rest of a chmod, and tar and cp work directory by
- * directory. The last one is remembered by inode and by name: under another name, or moved, it is
- * looked at anew, and a protected place that it was moved into has the policy's word by its path.
+ * The walk upward costs as much as all the rest of a chmod or an open, and tar, cp and compilers
+ * work directory by directory. The last one is remembered by inode and by name: under another name,
+ * or moved, it is looked at anew, and a protected place that it was moved into has the policy's
+ * word by its path.
  */
 static bool lies_in_open_dir(struct run *r, const struct guard *g, const struct path_at *at,
 			     uint32_t access)
@@ -360,16 +361,18 @@ static bool lies_in_open_dir(struct run *r, const struct guard *g, const struct 
 	struct stat st;
 	if (!slash || at->parent < 0 || guard_has(g, &at->st) || fstat(at->parent, &st))
 		return false;
-	if (d->access == access && d->version == r->guard_version && d->dev == st.st_dev &&
-	    d->ino == st.st_ino && is_in(d, at->real))
+	bool same = d->path && d->version == r->guard_version && d->dev == st.st_dev &&
+		    d->ino == st.st_ino && is_in(d, at->real);
+	uint32_t known = same ? d->access : 0;
+	if (!(access & ~known))
 		return true;
-	d->access = 0;
 	if (!guard_dir_is_open(g, at->parent, access))
 		return false;
-	char *path = strndup(at->real, (size_t)(slash - at->real));
-	free(d->path);
+	char *path = same ? d->path : strndup(at->real, (size_t)(slash - at->real));
+	if (!same)
+		free(d->path);
 	*d = (struct open_dir){.version = r->guard_version,
-			       .access = path ? access : 0,
+			       .access = known | access,
 			       .dev = st.st_dev,
 			       .ino = st.st_ino,
 			       .path = path};
@@ -377,13 +380,14 @@ static bool lies_in_open_dir(struct run *r, const struct guard *g, const struct 
 }
 
 /* One thing: is it, or does it lie in, a protected thing under another name? */
-static void guard_thing(const struct run *r, const struct guard *g, const struct waiter *w,
+static void guard_thing(struct run *r, const struct guard *g, const struct waiter *w, bool own,
 			struct ruling *out)
 {
 	const struct path_at *at = w->verdict.need[0].at;
 	uint32_t access = w->verdict.need[0].access;
 	const struct rule *rule = NULL;
-	int err = guard_find(g, at, access, &rule);
+	bool known = !own && lies_in_open_dir(r, g, at, access);
+	int err = known ? 0 : guard_find(g, at, access, &rule);
 	/* Under its own name the policy has spoken already. */
 	if (err && !(rule && rule->path && at->real && breadth_is_below(at->real, rule->path))) {
 		out->effect = rule ? rule->effect : EFFECT_DENY;
@@ -454,12 +458,10 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 		return err;
 	if (own)
 		g = own;
-	bool plain = !own && w->at_door &&
-		     lies_in_open_dir(r, g, w->verdict.need[0].at, w->verdict.need[0].access);
 	if (moves(c))
 		guard_move(r, g, c, out);
-	else if (!plain)
-		guard_thing(r, g, w, out);
+	else
+		guard_thing(r, g, w, own != NULL, out);
 	if (out->effect == EFFECT_ALLOW && leads_a_rule_away(r, c)) {
 		out->effect = EFFECT_DENY;
 		out->rule = NULL;

@@ -92,10 +92,10 @@ struct walk {
 /* The directory whose things the guard was last seen to leave alone (ruling.c). */
 struct open_dir {
 	unsigned version; /* of the guard */
-	uint32_t access;  /* 0: none yet */
+	uint32_t access;  /* these it leaves alone */
 	dev_t dev;
 	ino_t ino;
-	char *path; /* owned */
+	char *path; /* owned; NULL: none yet */
 };
 
 enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
