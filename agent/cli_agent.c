@@ -151,6 +151,15 @@ static int open_session(struct agent *a, const struct options *o)
 	return 0;
 }
 
+static int resume(struct agent *a, const char *id)
+{
+	struct policy_error why = {0};
+	if (!agent_resume(a, *id ? id : NULL, &why))
+		return 0;
+	cli_complain("%s", why.text);
+	return CLI_EXIT_TROUBLE;
+}
+
 static int open_tools(struct agent *a, const struct options *o)
 {
 	int err = toolrun_init(&a->tools, a->session, environ);
@@ -166,8 +175,16 @@ static int open_tools(struct agent *a, const struct options *o)
 	a->tools.cancel = interrupt_flag();
 	if (o->shared.yes)
 		cli_complain("--yes: what is not on the sensitive list is allowed once");
-	err = agent_start_convo(a);
-	return err ? trouble("the conversation", err) : 0;
+	err = chatlog_init(&a->log, session_store(a->session)->state_dir, &a->convo);
+	if (!err)
+		err = agent_start_convo(a);
+	if (err)
+		return trouble("the conversation", err);
+	a->log.project = session_project(a->session)->dir;
+	a->log.cwd = a->tools.cwd;
+	a->log.provider = a->provider->ops->name;
+	a->log.model = (const char *const *)&a->model;
+	return o->resume ? resume(a, o->resume) : 0;
 }
 
 static bool wants_color(int fd)
@@ -189,6 +206,7 @@ static int run(struct agent *a, const struct options *o)
 	a->color = wants_color(o->prompt ? STDERR_FILENO : STDOUT_FILENO);
 	a->max_steps = o->max_steps;
 	a->max_seconds = o->max_seconds;
+	a->context = o->context;
 	if (!status)
 		status = open_tools(a, o);
 	if (status)

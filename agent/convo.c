@@ -68,6 +68,7 @@ int convo_message_add_call(struct convo_message *m, const char *id, const char *
 
 void convo_free(struct convo *c)
 {
+	c->watch = NULL;
 	convo_truncate(c, 0);
 	free(c->messages);
 	*c = (struct convo){0};
@@ -76,8 +77,18 @@ void convo_free(struct convo *c)
 void convo_truncate(struct convo *c, size_t n)
 {
 	BUG(n > c->n);
+	bool changed = c->n > n;
 	while (c->n > n)
 		convo_message_free(&c->messages[--c->n]);
+	if (changed && c->watch)
+		c->watch->truncated(c->watch->arg, n);
+}
+
+/* The last message is a new one. */
+static void tell_added(const struct convo *c)
+{
+	if (c->watch)
+		c->watch->added(c->watch->arg, &c->messages[c->n - 1]);
 }
 
 /* Room for one message more. */
@@ -104,6 +115,7 @@ static int add_copy(struct convo *c, enum convo_role role, const char *text, con
 		return -ENOMEM;
 	}
 	c->messages[c->n++] = m;
+	tell_added(c);
 	return 0;
 }
 
@@ -127,7 +139,31 @@ int convo_add_assistant(struct convo *c, struct convo_message *m)
 		return err;
 	c->messages[c->n++] = *m;
 	*m = (struct convo_message){0};
+	tell_added(c);
 	return 0;
+}
+
+int convo_replace_system(struct convo *c, const char *text)
+{
+	BUG(!c->n || c->messages[0].role != CONVO_SYSTEM);
+	char *copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	free(c->messages[0].text);
+	c->messages[0].text = copy;
+	return 0;
+}
+
+size_t convo_bytes(const struct convo *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct convo_message *m = &c->messages[i];
+		n += strlen(m->text) + 32;
+		for (size_t k = 0; k < m->n_calls; k++)
+			n += strlen(m->calls[k].name) + strlen(m->calls[k].arguments) + 64;
+	}
+	return n;
 }
 
 /* The assistant message whose answers are being collected; NULL when the end is something else. */
@@ -351,4 +387,44 @@ int convo_read_assistant(const struct json *v, struct convo_message *ret, const 
 	}
 	*ret = m;
 	return 0;
+}
+
+/* -EBUSY and -ENOENT: calls wait for their answers, or none waits for this one. */
+static int misplaced(int err, const char **ret_why)
+{
+	if (err != -EBUSY && err != -ENOENT)
+		return err;
+	*ret_why = err == -EBUSY ? "expected the answers to the calls before it"
+				 : "\"tool_call_id\": expected that of a call without an answer";
+	return -EINVAL;
+}
+
+static int read_assistant(struct convo *c, const struct json *v, const char **ret_why)
+{
+	struct convo_message m = {0};
+	int err = convo_read_assistant(v, &m, ret_why);
+	if (!err)
+		err = misplaced(convo_add_assistant(c, &m), ret_why);
+	convo_message_free(&m);
+	return err;
+}
+
+int convo_read_message(struct convo *c, const struct json *v, const char **ret_why)
+{
+	const char *role = json_get_str(v, "role"), *text = json_get_str(v, "content");
+	const char *id = json_get_str(v, "tool_call_id");
+	*ret_why = "\"role\": expected system, user, assistant or tool";
+	if (!role)
+		return -EINVAL;
+	if (!strcmp(role, "assistant"))
+		return read_assistant(c, v, ret_why);
+	bool system = !strcmp(role, "system");
+	if (!system && strcmp(role, "user") != 0 && strcmp(role, "tool") != 0)
+		return -EINVAL;
+	*ret_why = "\"content\": expected a string";
+	if (!text)
+		return -EINVAL;
+	if (!strcmp(role, "tool"))
+		return misplaced(convo_add_result(c, id ? id : "", text), ret_why);
+	return misplaced(convo_add_text(c, system ? CONVO_SYSTEM : CONVO_USER, text), ret_why);
 }

@@ -36,10 +36,18 @@ struct convo_message {
 	size_t n_calls;
 };
 
+/* Told of every change, when it is made; but for convo_free(). */
+struct convo_watch {
+	void *arg;
+	void (*added)(void *arg, const struct convo_message *m);
+	void (*truncated)(void *arg, size_t n); /* so many are left */
+};
+
 struct convo { /* {0} is an empty one */
 	struct convo_message *messages;
 	size_t n;
 	size_t cap;
+	const struct convo_watch *watch; /* loan, or NULL */
 };
 
 /* Release what the message owns and zero it; fine on {0}. */
@@ -63,6 +71,11 @@ int convo_add_assistant(struct convo *c, struct convo_message *m);
 /* Copy in the answer to one pending call. -ENOENT: no such call waits for one. */
 int convo_add_result(struct convo *c, const char *call_id, const char *text);
 
+/* Another text for the first message, a system's; watchers are not told. 0 or -ENOMEM. */
+int convo_replace_system(struct convo *c, const char *text);
+/* About how long it is, in bytes: what its texts and calls are made of. */
+size_t convo_bytes(const struct convo *c);
+
 /* The first call that has no answer yet, on loan until the convo changes; NULL: none waits. */
 const struct convo_call *convo_pending(const struct convo *c);
 /* Answer each pending call with text (NULL: "cancelled"); the number answered, or -errno. */
@@ -82,3 +95,8 @@ void convo_write(struct jsonw *w, const struct convo *c);
  * and *ret_why, a constant: what was expected.
  */
 int convo_read_assistant(const struct json *v, struct convo_message *ret, const char **ret_why);
+/*
+ * Read one message of any role, as convo_write_message() wrote it, and add it. 0, -ENOMEM, or
+ * -EINVAL and *ret_why, a constant: what was expected (also where it can't stand here).
+ */
+int convo_read_message(struct convo *c, const struct json *v, const char **ret_why);

@@ -1,5 +1,6 @@
 #include "agent/jsonout.h"
 
+#include "agent/agent.h"
 #include "tracer/json.h"
 
 #include <string.h>
@@ -154,8 +155,7 @@ static void write_usage(struct jsonw *w, const struct provider_usage *u)
 	jsonw_end_object(w);
 }
 
-void jsonout_result(struct jsonout *j, const char *provider, const char *model,
-		    const struct turn_result *result)
+void jsonout_result(struct jsonout *j, const struct agent *a, const struct turn_result *result)
 {
 	struct buf line = {0};
 	struct jsonw w;
@@ -167,8 +167,9 @@ void jsonout_result(struct jsonout *j, const char *provider, const char *model,
 	jsonw_bytes(&w, buf_str(&j->result), j->result.len);
 	jsonw_kstr(&w, "end", turn_end_name(result->end));
 	jsonw_kstr(&w, "error", result->words[0] ? result->words : NULL);
-	jsonw_kstr(&w, "provider", provider);
-	jsonw_kstr(&w, "model", model);
+	jsonw_kstr(&w, "provider", a->provider->ops->name);
+	jsonw_kstr(&w, "model", a->model);
+	jsonw_kstr(&w, "session", a->log.id);
 	jsonw_kint(&w, "steps", result->steps);
 	jsonw_kint(&w, "tool_calls", result->tool_calls);
 	jsonw_key(&w, "denials");

@@ -24,6 +24,6 @@ struct jsonout {
 };
 
 struct turn_sink jsonout_sink(struct jsonout *j);
-void jsonout_result(struct jsonout *j, const char *provider, const char *model,
-		    const struct turn_result *result);
+struct agent;
+void jsonout_result(struct jsonout *j, const struct agent *a, const struct turn_result *result);
 void jsonout_release(struct jsonout *j);

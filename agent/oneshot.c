@@ -40,7 +40,7 @@ static void run_json(struct agent *a, const char *words, bool stream, struct tur
 	struct jsonout j = {.out = stdout, .stream = stream};
 	struct turn_sink sink = jsonout_sink(&j);
 	agent_turn(a, words, &sink, ret);
-	jsonout_result(&j, a->provider->ops->name, a->model, ret);
+	jsonout_result(&j, a, ret);
 	jsonout_release(&j);
 }
 

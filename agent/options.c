@@ -58,14 +58,16 @@ static bool pick(enum option_key key, const struct word *words, const char *valu
 	return false;
 }
 
+#define NUMBER_MAX 100000000
+
 static bool take_number(enum option_key key, const char *value, unsigned *ret)
 {
 	char *end;
 	errno = 0;
 	long n = strtol(value, &end, 10);
-	if (errno || end == value || *end || n < 1 || n > 1000000) {
-		cli_complain("--%s: expected a number from 1 to 1000000, not '%s'", rows[key].name,
-			     value);
+	if (errno || end == value || *end || n < 1 || n > NUMBER_MAX) {
+		cli_complain("--%s: expected a number from 1 to %d, not '%s'", rows[key].name,
+			     NUMBER_MAX, value);
 		return false;
 	}
 	*ret = (unsigned)n;
@@ -98,6 +100,11 @@ static bool apply(struct options *o, enum option_key key, const char *v)
 	case OPT_SCRIPT:
 		o->script = v;
 		return true;
+	case OPT_RESUME:
+		o->resume = v;
+		return true;
+	case OPT_CONTEXT:
+		return take_number(key, v, &o->context);
 	case OPT_MAX_STEPS:
 		return take_number(key, v, &o->max_steps);
 	case OPT_MAX_SECONDS:
@@ -141,6 +148,9 @@ static enum cli_parse take_own(struct options *o, enum option_key key, const cha
 		cli_complain("%s: it takes no value", word);
 		return CLI_WRONG;
 	}
+	bool optional = rows[key].value && rows[key].value[0] == '[';
+	if (optional && !value && (*i >= argc || argv[*i][0] == '-'))
+		value = "";
 	if (rows[key].value && !value && *i >= argc) {
 		cli_complain("%s needs a value: %s", word, rows[key].value);
 		return CLI_WRONG;
@@ -239,10 +249,8 @@ void options_help(void)
 	buf_add_str(&out, "and, for its tools, as `warder run --help` explains them:\n");
 	add_all_shared(&out);
 	buf_add_str(&out,
-		    "Accounts: copilot takes WARDER_COPILOT_TOKEN, or a GitHub token in\n"
-		    "COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN; openai takes "
-		    "OPENAI_API_KEY and\n"
-		    "OPENAI_BASE_URL. With none of them a built-in script plays the model.\n");
+		    "Accounts: copilot WARDER_COPILOT_TOKEN COPILOT_GITHUB_TOKEN GH_TOKEN\n"
+		    "GITHUB_TOKEN; openai OPENAI_API_KEY OPENAI_BASE_URL; with none: a script.\n");
 	buf_add_str(&out, "Status: 0 done, 1 the turn failed, 2 usage, 125 could not.\n\n"
 			  "  warder agent -p 'why does make fail?'\n"
 			  "  git diff | warder agent --output json -p -\n");

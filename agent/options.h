@@ -12,6 +12,8 @@ struct options {
 	enum oneshot_output output;
 	enum provider_kind provider;
 	const char *model, *endpoint, *script;
+	const char *resume; /* NULL: a new session; "": the last one */
+	unsigned context;
 	unsigned max_steps, max_seconds;
 	bool verbose;
 	struct cli_options shared;

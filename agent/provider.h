@@ -35,6 +35,7 @@ enum provider_error_kind {
 	PROVIDER_FAIL_RATE,	 /* too many requests: waiting helps */
 	PROVIDER_FAIL_MODEL,	 /* this model can't be used (here) */
 	PROVIDER_FAIL_REQUEST,	 /* the server calls the request wrong */
+	PROVIDER_FAIL_LENGTH,	 /* the conversation is longer than the model or the server takes */
 	PROVIDER_FAIL_SERVER,	 /* the server failed */
 	PROVIDER_FAIL_TRANSPORT, /* no connection, or it broke or stalled */
 	PROVIDER_FAIL_PROTOCOL,	 /* the answer can't be understood */

@@ -1,8 +1,10 @@
 #include "agent/slash.h"
 
+#include "agent/chatlist.h"
 #include "agent/interrupt.h"
 #include "landlock/llabi.h"
 #include "supervisor/escape.h"
+#include "supervisor/why.h"
 #include "tracer/util.h"
 
 #include <ctype.h>
@@ -301,6 +303,68 @@ static bool run_denials(struct agent *a, const char *argument)
 	return true;
 }
 
+/* As the user wrote it: relative to here, ~/ too; through all symlinks. Owned, or NULL. */
+static char *resolve(const struct agent *a, const char *word)
+{
+	struct buf full = {0};
+	char *path = NULL;
+	bool home = word[0] == '~' && (!word[1] || word[1] == '/');
+	if (home)
+		buf_addf(&full, "%s%s", session_store(a->session)->home, word + 1);
+	else
+		buf_addf(&full, "%s%s%s", *word == '/' ? "" : a->tools.cwd, *word == '/' ? "" : "/",
+			 word);
+	if (buf_error(&full) || policyfile_canonical(buf_str(&full), &path))
+		path = NULL;
+	buf_free(&full);
+	return path;
+}
+
+static void tell_why(const struct agent *a, const char *path, uint32_t mask)
+{
+	struct buf out = {0};
+	struct why w = {.path = path,
+			.policy = session_policy(a->session),
+			.home = session_store(a->session)->home};
+	if (why_ask(&w, mask))
+		buf_add_str(&out, "warder: not enough memory\n");
+	else
+		why_format(&w, &out);
+	why_release(&w);
+	put(&out);
+}
+
+static const struct denial *last_refusal(const struct agent *a)
+{
+	for (size_t i = a->denials.len; i-- > 0;)
+		if (!a->denials.item[i].allowed)
+			return &a->denials.item[i];
+	return NULL;
+}
+
+static bool run_why(struct agent *a, const char *argument)
+{
+	size_t at, n = strcspn(argument, " \t");
+	const char *access = argument + n + strspn(argument + n, " \t");
+	const struct denial *last = last_refusal(a);
+	uint32_t mask = 0;
+	AUTOFREE
+	char *word = strndup(argument, n);
+	AUTOFREE
+	char *path = word && *word ? resolve(a, word) : NULL;
+	if (*access && access_parse(access, strlen(access), &mask, &at))
+		say("Expected an access such as r, rw or read,list after the path.");
+	else if (path)
+		tell_why(a, path, mask);
+	else if (n)
+		say("This path can't be resolved.");
+	else if (last)
+		tell_why(a, last->path, last->access);
+	else
+		say("Nothing was refused yet.");
+	return true;
+}
+
 static bool run_usage(struct agent *a, const char *argument)
 {
 	(void)argument;
@@ -311,8 +375,69 @@ static bool run_usage(struct agent *a, const char *argument)
 		printf(" (%lld cached)", (long long)a->usage.cached);
 	if (a->usage.completion >= 0)
 		printf(", %lld tokens out", (long long)a->usage.completion);
-	printf("\n");
+	printf("\nthe conversation takes about %lld tokens",
+	       (long long)compact_estimate(&a->gauge, &a->convo));
+	if (a->gauge.context)
+		printf(" of %lld", (long long)a->gauge.context);
+	printf("%s%s\n", a->log.id ? "; session " : "", a->log.id ? a->log.id : "");
 	fflush(stdout);
+	return true;
+}
+
+/* ---- sessions ---- */
+
+static bool run_sessions(struct agent *a, const char *argument)
+{
+	struct buf out = {0};
+	bool all = !strcmp(argument, "all");
+	int err = chatlist_write(a->log.dir, all ? NULL : a->log.project, &out);
+	if (err)
+		buf_addf(&out, "the saved sessions can't be read: %s\n", strerror(-err));
+	else if (!out.len)
+		buf_addf(&out, "No session%s is saved yet.\n", all ? "" : " of this project");
+	put(&out);
+	return true;
+}
+
+static void say_error(const char *words)
+{
+	struct buf out = {0};
+	buf_add_str(&out, "warder: ");
+	escape_add_str(&out, words);
+	buf_add_char(&out, '\n');
+	put(&out);
+}
+
+static bool run_resume(struct agent *a, const char *argument)
+{
+	struct policy_error why = {0};
+	if (*argument && a->log.id && !strcmp(argument, a->log.id))
+		say("That is this session.");
+	else if (agent_resume(a, *argument ? argument : NULL, &why))
+		say_error(why.text);
+	else {
+		printf("This is session %s now; it has %zu messages.\n", a->log.id, a->convo.n);
+		fflush(stdout);
+	}
+	return true;
+}
+
+static bool run_compact(struct agent *a, const char *argument)
+{
+	struct provider_error error = {0};
+	int64_t before = compact_estimate(&a->gauge, &a->convo);
+	(void)argument;
+	if (a->convo.n <= 2)
+		say("There is nothing to make short yet.");
+	else if (agent_compact(a, &error))
+		say_error(error.text[0] ? error.text : "not enough memory");
+	else {
+		printf("About %lld tokens became %lld.\n", (long long)before,
+		       (long long)compact_estimate(&a->gauge, &a->convo));
+		fflush(stdout);
+	}
+	if (!interrupt_ending())
+		interrupt_clear();
 	return true;
 }
 

@@ -22,7 +22,10 @@ struct state {
 	struct refused *refused;
 	struct buf tools_json;
 	int64_t started_ms, held_ms;
+	size_t before; /* messages that stay where the turn is taken back */
 	bool ended;
+	bool compacted_last; /* the last request was the one to make it short */
+	bool compact_failed;
 };
 
 static int64_t now_ms(void)
@@ -264,12 +267,23 @@ static void add_tokens(int64_t *sum, int64_t n)
 		*sum = n + (*sum > 0 ? *sum : 0);
 }
 
-static void on_usage(void *arg, const struct provider_usage *u)
+static void add_usage(void *arg, const struct provider_usage *u)
 {
 	struct state *s = arg;
 	add_tokens(&s->result->usage.prompt, u->prompt);
 	add_tokens(&s->result->usage.cached, u->cached);
 	add_tokens(&s->result->usage.completion, u->completion);
+}
+
+static void on_usage(void *arg, const struct provider_usage *u)
+{
+	const struct state *s = arg;
+	struct compact_gauge *g = s->turn->gauge;
+	add_usage(arg, u);
+	if (!g || u->prompt < 0)
+		return;
+	g->tokens = u->prompt;
+	g->bytes = convo_bytes(s->turn->convo);
 }
 
 static void on_text(void *arg, const char *bytes, size_t n)
@@ -286,6 +300,67 @@ static void on_status(void *arg, const char *line)
 		sink->note(sink->arg, line);
 }
 
+/* ---- a conversation that is too long ---- */
+
+int turn_compact(const struct turn *t, struct provider_usage *ret_usage,
+		 struct provider_error *ret_error)
+{
+	struct turn_result result = {.usage = {-1, -1, -1}};
+	struct state s = {.turn = t, .result = &result};
+	const struct compact_request r = {.provider = t->provider,
+					  .model = t->model,
+					  .cancel = t->cancel,
+					  .gauge = t->gauge,
+					  .arg = &s,
+					  .on_status = on_status,
+					  .on_usage = add_usage};
+	int err = compact_run(&r, t->convo, ret_error);
+	t->gauge->tokens = 0;
+	*ret_usage = result.usage;
+	return err;
+}
+
+static void note(const struct state *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(const struct state *s, const char *fmt, ...)
+{
+	char line[1200];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	on_status((void *)s, line);
+}
+
+/* False: it is as it was. */
+static bool make_short(struct state *s)
+{
+	struct convo *c = s->turn->convo;
+	struct provider_usage usage;
+	struct provider_error error = {0};
+	int64_t tokens = compact_estimate(s->turn->gauge, c);
+	int err = turn_compact(s->turn, &usage, &error);
+	add_usage(s, &usage);
+	if (err) {
+		s->compact_failed = true;
+		if (err != -ECANCELED)
+			note(s,
+			     "the conversation is long (about %lld tokens) and can't be made "
+			     "short: %s",
+			     (long long)tokens, error.text);
+		return false;
+	}
+	s->before = c->n;
+	note(s, "the conversation was long (about %lld tokens): the model made it short (%lld)",
+	     (long long)tokens, (long long)compact_estimate(s->turn->gauge, c));
+	return true;
+}
+
+static bool can_be_shorter(const struct state *s)
+{
+	return s->turn->gauge && !s->compact_failed && !s->compacted_last && s->turn->convo->n > 2;
+}
+
 static void provider_failed(struct state *s, int err, const struct provider_error *e)
 {
 	if (err == -ECANCELED)
@@ -294,10 +369,15 @@ static void provider_failed(struct state *s, int err, const struct provider_erro
 		end_turn(s, TURN_PROVIDER, "%s", e->text[0] ? e->text : strerror(-err));
 }
 
-/* True: the model called tools and they were answered. */
+/* True: the model called tools and they were answered, or the same is to be asked once more. */
 static bool step(struct state *s)
 {
 	const struct turn *t = s->turn;
+	if (can_be_shorter(s) && compact_is_due(t->gauge, t->convo)) {
+		s->compacted_last = make_short(s);
+		if (cancelled(s))
+			return true;
+	}
 	struct provider_request request = {
 		.convo = t->convo,
 		.tools_json = buf_str(&s->tools_json),
@@ -313,10 +393,16 @@ static bool step(struct state *s)
 	int err = t->provider->ops->turn(t->provider, &request, &sink, &message, &error);
 	if (t->sink.text_end)
 		t->sink.text_end(t->sink.arg);
+	if (err && error.kind == PROVIDER_FAIL_LENGTH && can_be_shorter(s)) {
+		s->compacted_last = make_short(s);
+		if (s->compacted_last)
+			return true;
+	}
 	if (err) {
 		provider_failed(s, err, &error);
 		return false;
 	}
+	s->compacted_last = false;
 	bool calls = message.n_calls;
 	err = convo_add_assistant(t->convo, &message);
 	if (err) {
@@ -345,8 +431,7 @@ static void loop(struct state *s)
 	}
 }
 
-/* An assistant's word where the server would otherwise see two of the user's in a row. */
-static int close_with_words(struct convo *c, const char *words)
+int turn_close(struct convo *c, const char *words)
 {
 	struct convo_message m = {.role = CONVO_ASSISTANT, .text = strdup(words)};
 	int err = m.text ? convo_add_assistant(c, &m) : -ENOMEM;
@@ -356,29 +441,29 @@ static int close_with_words(struct convo *c, const char *words)
 }
 
 /* Back to a conversation that any server takes, with what was done kept in it. */
-static void settle(struct state *s, size_t before)
+static void settle(struct state *s)
 {
 	struct convo *c = s->turn->convo;
+	bool by_user = s->result->end == TURN_CANCELLED;
 	int err = convo_complete(c, "Not run: the turn was stopped.");
 	if (err < 0) {
-		convo_truncate(c, before);
+		convo_truncate(c, s->before);
 		end_turn(s, TURN_TROUBLE, "stopped: %s", strerror(-err));
 		return;
 	}
 	if (!s->ended)
 		return;
-	if (c->n <= before + 1 && s->result->end != TURN_CANCELLED)
-		convo_truncate(c, before);
-	else if (c->n && c->messages[c->n - 1].role == CONVO_USER &&
-		 close_with_words(c, "(The user cancelled this.)"))
-		convo_truncate(c, before);
+	if (c->n <= s->before + 1 && !by_user)
+		convo_truncate(c, s->before);
+	if (c->n && c->messages[c->n - 1].role == CONVO_USER &&
+	    turn_close(c, by_user ? "(The user cancelled this.)" : "(This was stopped.)"))
+		convo_truncate(c, s->before < c->n ? s->before : c->n - 1);
 }
 
 void turn_run(const struct turn *t, const char *words, struct turn_result *ret)
 {
 	*ret = (struct turn_result){.usage = {-1, -1, -1}};
-	struct state s = {.turn = t, .result = ret, .started_ms = now_ms()};
-	size_t before = t->convo->n;
+	struct state s = {.turn = t, .result = ret, .started_ms = now_ms(), .before = t->convo->n};
 	tools_write_json(&s.tools_json);
 	int err = buf_error(&s.tools_json);
 	if (!err)
@@ -387,7 +472,7 @@ void turn_run(const struct turn *t, const char *words, struct turn_result *ret)
 		end_turn(&s, TURN_TROUBLE, "stopped: %s", strerror(-err));
 	else
 		loop(&s);
-	settle(&s, before);
+	settle(&s);
 	forget_all(&s);
 	buf_free(&s.tools_json);
 }

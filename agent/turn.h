@@ -2,11 +2,15 @@
  * turn: one turn of the user: the provider is asked, its tool calls are run and answered, and
  * again, until it calls no more.
  *
+ * A conversation that has grown too long is made short before a request (compact.h), or when the
+ * server says that it is too long; that is said.
+ *
  * Whatever ends a turn, the conversation stays valid: every call has its answer, and a turn that
  * failed before anything was done is taken back whole.
  */
 #pragma once
 
+#include "agent/compact.h"
 #include "agent/provider.h"
 #include "agent/toolrun.h"
 
@@ -57,8 +61,9 @@ struct turn {
 	struct turn_runner runner;
 	struct turn_sink sink;
 	const volatile sig_atomic_t *cancel;
-	unsigned steps;	  /* 0: TURN_STEPS */
-	unsigned seconds; /* 0: TURN_SECONDS */
+	unsigned steps;		     /* 0: TURN_STEPS */
+	unsigned seconds;	     /* 0: TURN_SECONDS */
+	struct compact_gauge *gauge; /* kept from turn to turn */
 };
 
 struct turn_result {
@@ -70,6 +75,15 @@ struct turn_result {
 	struct denial_list denials;  /* owned: of all its calls */
 };
 
+/*
+ * Make the conversation short now. 0, or an error of compact_run() with its sentence. *ret_usage is
+ * what it took.
+ */
+int turn_compact(const struct turn *t, struct provider_usage *ret_usage,
+		 struct provider_error *ret_error);
+/* An assistant's word, where a server would otherwise see two of the user's in a row. 0 or -ENOMEM.
+ */
+int turn_close(struct convo *c, const char *words);
 const char *turn_end_name(enum turn_end end);
 /* Blocks until the turn ended. Never fails in any other way than result.end says. */
 void turn_run(const struct turn *t, const char *words, struct turn_result *ret);
