@@ -23,6 +23,8 @@ static const struct subcommand {
 	 "run any command under supervision"},
 	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]",
 	 "the agent: REPL, or one shot"},
+	{"ask", cli_ask, "ask     [RUN] [--once | --json]",
+	 "answer a run's questions from another terminal"},
 	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
 	 "the saved policies"},
 	{"why", cli_why, "why     [PATH [ACCESS]] | --last",

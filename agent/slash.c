@@ -187,9 +187,10 @@ static bool run_detect(struct agent *a, const char *argument)
 			  "and errno;\n           what programs print is never read for it\n");
 	buf_addf(&out, "on denial: %s: %s\n", modes[now].word, modes[now].help);
 	buf_addf(&out, "questions: %s\n",
-		 a->tools.answers >= 0		   ? "on --events, answered on --answers"
-		 : a->tools.ask == ENGINE_ASK_NONE ? "nowhere (--ask none)"
-						   : "on this terminal");
+		 a->tools.answers >= 0		     ? "on --events, answered on --answers"
+		 : a->tools.ask == ENGINE_ASK_NONE   ? "nowhere (--ask none)"
+		 : a->tools.ask == ENGINE_ASK_SOCKET ? "in another terminal, by warder ask"
+						     : "on this terminal");
 	if (a->tools.yes)
 		buf_add_str(&out,
 			    "           --yes: \"once\" to everything that is not sensitive\n");

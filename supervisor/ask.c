@@ -178,6 +178,32 @@ static void tell_asked(struct ask *a, uint64_t id)
 	}
 }
 
+static struct entry *entry_after(const struct ask *a, uint64_t id)
+{
+	for (size_t i = 0; i < a->len; i++)
+		if (a->entry[i]->q->id > id)
+			return a->entry[i];
+	return NULL;
+}
+
+void ask_catch_up(struct ask *a, const void *self)
+{
+	struct entry *e;
+	/* A front may answer at once, and may be gone after that. */
+	for (uint64_t id = 0; (e = entry_after(a, id));) {
+		size_t f = 0;
+		id = e->q->id;
+		while (f < ASK_FRONTS_MAX && a->front[f].self != self)
+			f++;
+		if (f == ASK_FRONTS_MAX)
+			return;
+		if (e->told & 1u << f || !a->front[f].asked)
+			continue;
+		e->told |= 1u << f;
+		a->front[f].asked(a->front[f].self, e->q);
+	}
+}
+
 int ask_push(struct ask *a, struct question *q, uint64_t *ret_id)
 {
 	BUG(!q->is_rerun && !q->scopes.len);

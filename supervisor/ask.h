@@ -75,7 +75,7 @@ struct ask_front {
 	void (*settled)(void *self, const struct question *q, const struct answer *a);
 };
 
-#define ASK_FRONTS_MAX 4
+#define ASK_FRONTS_MAX 8
 
 /* timeout_ms: --answer-timeout; 0: none. `l` must outlive it. */
 int ask_new(struct loop *l, int64_t timeout_ms, ask_answered_fn *fn, void *arg, struct ask **ret);
@@ -90,6 +90,8 @@ void ask_set_stack(struct ask *a, ask_stack_fn *fn);
 const struct unwind_stack *ask_stack(struct ask *a, uint64_t id);
 /* Told of questions from here on. Copied; -ENOSPC beyond ASK_FRONTS_MAX. */
 int ask_add_front(struct ask *a, const struct ask_front *front);
+/* Told of every question that stands already, as if it was asked just now. */
+void ask_catch_up(struct ask *a, const void *self);
 /* By its self; one that is not there is fine. Its open questions stay, for the other fronts. */
 void ask_remove_front(struct ask *a, const void *self);
 /*

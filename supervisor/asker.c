@@ -18,7 +18,7 @@ static bool in_foreground(void)
 bool asker_is_there(const struct run *r)
 {
 	const struct engine_command *c = r->command;
-	if (c->answers >= 0)
+	if (c->answers >= 0 || c->ask == ENGINE_ASK_SOCKET)
 		return true;
 	if (c->ask == ENGINE_ASK_NONE)
 		return false;
@@ -60,7 +60,7 @@ bool asker_is_asked(const struct run *r)
 
 bool asker_answers(const struct run *r)
 {
-	return r->ask && (r->prompt || r->command->answers >= 0);
+	return r->ask && (r->prompt || r->desk || r->command->answers >= 0);
 }
 
 int asker_open_prompt(struct run *r)
@@ -69,7 +69,7 @@ int asker_open_prompt(struct run *r)
 				   .color = r->command->color,
 				   .interrupt = interrupt_command,
 				   .arg = r};
-	if (r->prompt || !r->ask || r->command->answers >= 0 || !asker_is_there(r))
+	if (r->prompt || !r->ask || r->desk || r->command->answers >= 0 || !asker_is_there(r))
 		return 0;
 	return prompt_new(r->loop, r->ask, r->pty, &o, &r->prompt);
 }
@@ -108,6 +108,51 @@ static void on_settled(void *self, const struct question *q, const struct answer
 	tell_caller(self, false);
 }
 
+/* ---- --ask socket ---- */
+
+#define TREE_MAX 4096
+
+/* The tree is not let in, and neither is what we would connect in its place. */
+static bool is_stranger(void *arg, pid_t pid)
+{
+	const struct run *r = arg;
+	pid_t *pids AUTOFREE = calloc(TREE_MAX, sizeof *pids);
+	size_t n = pids && r->tracer ? tracer_processes(r->tracer, pids, TREE_MAX) : 0;
+	bool found = !pids || n > TREE_MAX || pid == getpid();
+	for (size_t i = 0; !found && i < n; i++)
+		found = pids[i] == pid;
+	return found;
+}
+
+static void say_waits(void *arg)
+{
+	run_say(arg, "a question waits; in another terminal: warder ask");
+}
+
+static int open_desk(struct run *r)
+{
+	const struct desk_options o = {.state_dir = r->session->store.state_dir,
+				       .run = r->session->run,
+				       .label = r->session->label,
+				       .command = r->out->report.command,
+				       .is_stranger = is_stranger,
+				       .waits = say_waits,
+				       .arg = r};
+	return desk_open(r->loop, r->ask, &o, &r->desk);
+}
+
+/* ---- all of them ---- */
+
+static int open_protocol(struct run *r)
+{
+	const struct protocol_options o = {.events = r->command->events,
+					   .answers = r->command->answers,
+					   .run = r->session->run,
+					   .label = r->session->label,
+					   .command = r->out->report.command};
+	return protocol_new(r->loop, r->ask, &o, &r->protocol);
+}
+
 int asker_open(struct run *r)
 {
 	const struct ask_front caller = {
@@ -121,14 +166,25 @@ int asker_open(struct run *r)
 	if (!err)
 		err = ask_add_front(r->ask,
 				    &caller); /* the first: before the terminal is painted */
-	if (err)
-		return err;
-	if (c->events < 0 && c->answers < 0)
-		return 0;
-	struct protocol_options o = {.events = c->events,
-				     .answers = c->answers,
-				     .run = r->session->run,
-				     .label = r->session->label,
-				     .command = r->out->report.command};
-	return protocol_new(r->loop, r->ask, &o, &r->protocol);
+	if (!err && c->ask == ENGINE_ASK_SOCKET && asker_is_asked(r))
+		err = open_desk(r);
+	if (!err && (c->events >= 0 || c->answers >= 0))
+		err = open_protocol(r);
+	return err;
+}
+
+void asker_event(struct run *r, const char *name, protocol_fill_fn *fill, const void *arg)
+{
+	if (r->protocol)
+		protocol_event(r->protocol, name, fill, arg);
+	if (r->desk)
+		desk_event(r->desk, name, fill, arg);
+}
+
+void asker_close(struct run *r)
+{
+	asker_close_prompt(r);
+	desk_close(r->desk);
+	protocol_free(r->protocol);
+	ask_free(r->ask);
 }

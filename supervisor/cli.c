@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <termios.h>
 
 enum option_key {
 #define OPTION(KEY, ...) OPT_##KEY,
@@ -34,6 +35,13 @@ static const struct option_row {
 #undef OPTION
 };
 
+/* While the command has its inner terminal the real one is raw: a newline alone only goes down. */
+static const char *newline(void)
+{
+	struct termios t;
+	return !tcgetattr(STDERR_FILENO, &t) && !(t.c_oflag & OPOST) ? "\r\n" : "\n";
+}
+
 void cli_complain(const char *fmt, ...)
 {
 	va_list ap;
@@ -42,7 +50,7 @@ void cli_complain(const char *fmt, ...)
 	buf_vaddf(&raw, fmt, ap);
 	va_end(ap);
 	escape_add_str(&line, buf_str(&raw));
-	fprintf(stderr, "warder: %s\n", buf_str(&line));
+	fprintf(stderr, "warder: %s%s", buf_str(&line), newline());
 	buf_free(&raw);
 	buf_free(&line);
 }
@@ -170,10 +178,12 @@ static bool take_ask(struct cli_options *o, const char *value)
 {
 	if (!strcmp(value, "tty"))
 		o->ask = ENGINE_ASK_TTY;
+	else if (!strcmp(value, "socket"))
+		o->ask = ENGINE_ASK_SOCKET;
 	else if (!strcmp(value, "none"))
 		o->ask = ENGINE_ASK_NONE;
 	else
-		return wrong("ask", value, "tty or none");
+		return wrong("ask", value, "tty, socket or none");
 	return true;
 }
 

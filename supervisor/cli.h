@@ -70,3 +70,4 @@ bool cli_list_add(struct cli_list *l, const char *text);
 
 int cli_run(int argc, char **argv);
 int cli_policy(int argc, char **argv);
+int cli_ask(int argc, char **argv);

@@ -177,8 +177,7 @@ static void run_until_done(struct run *r)
 		if (!again)
 			return;
 		changes_release(&r->changes);
-		if (r->protocol)
-			protocol_event(r->protocol, "rerun", NULL, NULL);
+		asker_event(r, "rerun", NULL, NULL);
 	}
 }
 
@@ -230,8 +229,7 @@ static void tear_down(struct run *r)
 	static const int taken[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,	SIGQUIT, SIGWINCH,
 				    SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGALRM};
 	asker_close_prompt(r);
-	protocol_free(r->protocol);
-	ask_free(r->ask);
+	asker_close(r);
 	loop_remove(r->loop, r->broker_watch);
 	broker_free(r->broker);
 	guard_free(r->guard);

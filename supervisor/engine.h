@@ -19,7 +19,8 @@
 
 /* PERMISSIVE: no wall; what would have been refused is reported. */
 enum engine_mode { ENGINE_MODE_AUTO, ENGINE_HOLD, ENGINE_RETRY, ENGINE_REPORT, ENGINE_PERMISSIVE };
-enum engine_ask { ENGINE_ASK_AUTO, ENGINE_ASK_TTY, ENGINE_ASK_NONE };
+/* SOCKET: `warder ask` in another terminal (supervisor/desk.h). */
+enum engine_ask { ENGINE_ASK_AUTO, ENGINE_ASK_TTY, ENGINE_ASK_SOCKET, ENGINE_ASK_NONE };
 
 struct session_options {
 	char *const *env;	   /* the environment to read XDG_*, HOME, CI, NO_COLOR from */

@@ -85,9 +85,8 @@ int finish_report(struct run *r)
 		err = plan_mark_closed(&rep->denials, r->session->policy);
 	if (!err)
 		err = plan_suggest(&rep->denials, r->session->home, &rep->suggested);
-	if (r->protocol && o->error)
-		protocol_event(r->protocol, "error", error_event, o);
-	if (r->protocol)
-		protocol_event(r->protocol, "exit", exit_event, o);
+	if (o->error)
+		asker_event(r, "error", error_event, o);
+	asker_event(r, "exit", exit_event, o);
 	return err;
 }

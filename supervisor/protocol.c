@@ -43,6 +43,8 @@ struct protocol {
 	struct buf line;
 	bool overlong;	    /* the rest of a line beyond PROTOCOL_LINE_MAX is being skipped */
 	uint64_t answering; /* the question this front is answering just now */
+	void (*gone)(void *arg, struct protocol *p);
+	void *arg;
 };
 
 static void close_events(struct protocol *p);
@@ -222,7 +224,7 @@ static void on_asked(void *self, const struct question *q)
 		enqueue(p, &out, id, true);
 	}
 	/* Writing may have found the pipe closed, and then this question is answered already. */
-	if (p->closed && p->answers_here && ask_find(p->ask, id))
+	if (p->closed && p->answers_here && !p->gone && ask_find(p->ask, id))
 		refuse(p, id);
 }
 
@@ -392,8 +394,14 @@ static void on_answers(void *arg, int fd, uint32_t events)
 static void refuse_all(struct protocol *p)
 {
 	const struct question *q;
+	if (p->gone && !p->closed) {
+		p->closed = true;
+		ask_remove_front(p->ask, p);
+		p->gone(p->arg, p);
+		return;
+	}
 	p->closed = true;
-	while (p->answers_here && (q = ask_first(p->ask)))
+	while (!p->gone && p->answers_here && (q = ask_first(p->ask)))
 		refuse(p, q->id);
 }
 
@@ -411,7 +419,8 @@ static void close_all(struct protocol *p)
 {
 	loop_remove(p->loop, p->answers_watch);
 	nbio_close(&p->answers);
-	event_error(p, "the answers are closed: everything that is asked is refused", 0);
+	if (!p->gone)
+		event_error(p, "the answers are closed: everything that is asked is refused", 0);
 	refuse_all(p);
 }
 
@@ -460,6 +469,8 @@ int protocol_new(struct loop *l, struct ask *a, const struct protocol_options *o
 	p->ask = a;
 	p->events.fd = p->answers.fd = -1;
 	p->last = &p->first;
+	p->gone = o->gone;
+	p->arg = o->arg;
 	p->answers_here = o->answers >= 0;
 	p->line.max = PROTOCOL_LINE_MAX + 1;
 	const struct ask_front front = {
@@ -478,9 +489,11 @@ int protocol_new(struct loop *l, struct ask *a, const struct protocol_options *o
 		protocol_free(p);
 		return r;
 	}
+	*ret = p;
 	if (p->events.fd >= 0)
 		write_start(p, o);
-	*ret = p;
+	if (p->gone)
+		ask_catch_up(a, p);
 	return 0;
 }
 

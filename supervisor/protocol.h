@@ -21,6 +21,13 @@ struct protocol_options {
 	const char *run;
 	const char *label;
 	char *const *command; /* redacted */
+	/*
+	 * Who came by itself, and may go: then what is asked stays open for the others. Called
+	 * once, from inside of a call or a callback: the protocol is to be freed later. NULL: a
+	 * closed pipe is no to everything.
+	 */
+	void (*gone)(void *arg, struct protocol *p);
+	void *arg;
 };
 
 /* Writes the start event. */

@@ -1,7 +1,10 @@
 #include "supervisor/protocol_text.h"
 
 #include "supervisor/timestamp.h"
+#include "tracer/sysent.h"
+#include "tracer/util.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- the question ---- */
@@ -52,6 +55,8 @@ static void write_who(struct jsonw *w, const struct question *q)
 	jsonw_kstr(w, "time", timestamp_format(&q->time, time));
 	jsonw_kint(w, "pid", q->pid);
 	jsonw_kpath(w, "exe", q->exe);
+	if (q->title)
+		jsonw_kstr(w, "title", q->title);
 	jsonw_key(w, "argv");
 	jsonw_begin_array(w);
 	for (char **arg = q->argv; arg && *arg; arg++)
@@ -88,6 +93,155 @@ void protocol_text_question(struct jsonw *w, const struct question *q)
 		write_scope(w, &q->scopes.item[i]);
 	jsonw_end_array(w);
 	jsonw_end_object(w);
+}
+
+/* ---- the question, read ---- */
+
+static int copy_str(const struct json *o, const char *key, char **ret)
+{
+	const char *s = json_get_str(o, key);
+	*ret = s ? strdup(s) : NULL;
+	return s && !*ret ? -ENOMEM : 0;
+}
+
+static int read_access(const struct json *o, uint32_t *ret)
+{
+	const struct json *list = json_get(o, "access");
+	*ret = 0;
+	for (const struct json *v = json_first(list); v; v = json_next(v)) {
+		const char *name = json_str(v);
+		uint32_t bit = 0;
+		size_t at;
+		if (!name || access_parse(name, strlen(name), &bit, &at))
+			return -EINVAL;
+		*ret |= bit;
+	}
+	return 0;
+}
+
+static int read_kind(const struct json *o, enum scope_kind *ret)
+{
+	const char *name = json_get_str(o, "kind");
+	for (enum scope_kind k = SCOPE_EXACT; k <= SCOPE_PRESET; k++) {
+		if (!name || strcmp(name, scope_kind_name(k)) != 0)
+			continue;
+		*ret = k;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int read_scope(const struct json *o, struct scope *s)
+{
+	int64_t surplus = 0;
+	int err = read_kind(o, &s->kind);
+	if (!err)
+		err = read_access(o, &s->access);
+	if (!err)
+		err = copy_str(o, "path", &s->path);
+	if (!err)
+		err = copy_str(o, "path2", &s->path2);
+	if (!err)
+		err = copy_str(o, "rule", &s->rule);
+	json_get_int(o, "surplus", &surplus);
+	s->surplus = surplus < 0 ? 0 : (uint64_t)surplus;
+	json_bool(json_get(o, "surplus_more"), &s->surplus_more);
+	json_bool(json_get(o, "sensitive"), &s->sensitive);
+	return err ? err : s->path && s->rule ? 0 : -EINVAL;
+}
+
+static int read_scopes(const struct json *event, struct scope_list *ret)
+{
+	const struct json *list = json_get(event, "scopes");
+	int err = 0;
+	for (const struct json *v = json_first(list); v && !err; v = json_next(v)) {
+		if (ret->len == PLAN_SCOPES_MAX)
+			return -EINVAL;
+		err = read_scope(v, &ret->item[ret->len++]);
+	}
+	return err;
+}
+
+static int read_argv(const struct json *event, char ***ret)
+{
+	const struct json *list = json_get(event, "argv");
+	size_t n = 0;
+	char **argv = calloc(json_len(list) + 1, sizeof *argv);
+	*ret = argv;
+	for (const struct json *v = json_first(list); argv && v; v = json_next(v)) {
+		argv[n] = strdup(json_str(v) ? json_str(v) : "");
+		if (!argv[n++])
+			return -ENOMEM;
+	}
+	return argv ? 0 : -ENOMEM;
+}
+
+static int read_texts(const struct json *event, struct question *q)
+{
+	const struct {
+		const char *key;
+		char **field;
+	} texts[] = {{"exe", &q->exe},	   {"title", &q->title}, {"cwd", &q->cwd},
+		     {"path", &q->path},   {"given", &q->given}, {"path2", &q->path2},
+		     {"below", &q->below}, {"text", &q->text}};
+	int err = read_argv(event, &q->argv);
+	for (size_t i = 0; !err && i < ARRAY_LEN(texts); i++)
+		err = copy_str(event, texts[i].key, texts[i].field);
+	return err;
+}
+
+/* Call names are static wherever they come from; "rerun" is no call. */
+static const char *call_name(const char *name)
+{
+	const struct sysent *ent = name ? sysent_by_name(name) : NULL;
+	return ent ? ent->name : "call";
+}
+
+static bool saves(const struct json *event)
+{
+	const struct json *list = json_get(event, "lifetimes");
+	for (const struct json *v = json_first(list); v; v = json_next(v))
+		if (json_str(v) && !strcmp(json_str(v), lifetime_name(LIFETIME_ALWAYS)))
+			return true;
+	return false;
+}
+
+static int read_question(const struct json *event, struct question *q)
+{
+	int64_t id = 0, pid = 0, marked = 0;
+	json_get_int(event, "id", &id);
+	json_get_int(event, "pid", &pid);
+	json_get_int(event, "default_scope", &marked);
+	if (id <= 0 || marked < 0)
+		return -EINVAL;
+	q->id = (uint64_t)id;
+	q->pid = (pid_t)pid;
+	q->marked = (unsigned)marked;
+	q->call = call_name(json_get_str(event, "call"));
+	q->no_saving = !saves(event);
+	json_bool(json_get(event, "exists"), &q->exists);
+	json_bool(json_get(event, "sensitive"), &q->sensitive);
+	json_bool(json_get(event, "rerun"), &q->is_rerun);
+	clock_gettime(CLOCK_REALTIME, &q->time);
+	int err = read_texts(event, q);
+	if (!err)
+		err = read_access(event, &q->access);
+	if (!err)
+		err = read_scopes(event, &q->scopes);
+	if (err || q->is_rerun)
+		return err;
+	return q->path && q->scopes.len && q->marked < q->scopes.len ? 0 : -EINVAL;
+}
+
+int protocol_text_read_question(const struct json *event, struct question **ret)
+{
+	struct question *q = calloc(1, sizeof *q);
+	int err = q ? read_question(event, q) : -ENOMEM;
+	if (err)
+		question_free(q);
+	else
+		*ret = q;
+	return err;
 }
 
 /* ---- the answer ---- */

@@ -11,6 +11,11 @@
 void protocol_text_question(struct jsonw *w, const struct question *q);
 
 /*
+ * The same the other way round: a question (the caller's, question_free()) with its "id"; a path
+ * that is not UTF-8 comes as it is shown. -EINVAL: it is none, -ENOMEM.
+ */
+int protocol_text_read_question(const struct json *event, struct question **ret);
+/*
  * What an answer line means, its "id" or "ids" apart: that they are there and are ids is checked.
  * NULL, or what is wrong with the line: static text.
  */

@@ -37,8 +37,7 @@ void record_denial(struct run *r, const struct denial *d)
 		r->session->audit_failed = true;
 		run_say(r, "the audit can't be written: %s", strerror(-err));
 	}
-	if (r->protocol)
-		protocol_event(r->protocol, d->allowed ? "granted" : "denied", denied_event, d);
+	asker_event(r, d->allowed ? "granted" : "denied", denied_event, d);
 }
 
 static uint32_t all_bits(const struct waiter *w, const struct ruling *ruling)

@@ -13,6 +13,7 @@
 #include "supervisor/budget.h"
 #include "supervisor/changes.h"
 #include "supervisor/confine.h"
+#include "supervisor/desk.h"
 #include "supervisor/engine.h"
 #include "supervisor/guard.h"
 #include "supervisor/handed.h"
@@ -130,6 +131,7 @@ struct run {
 	struct ask *ask; /* NULL: nobody to ask */
 	struct prompt *prompt;
 	struct protocol *protocol;
+	struct desk *desk;
 
 	sigset_t ignored_before; /* what the command starts with ignored */
 	struct sigaction write_actions[2];
@@ -210,6 +212,9 @@ int asker_open(struct run *r);
 /* The prompt on the terminal, where there is one to ask on; again after it was closed. */
 int asker_open_prompt(struct run *r);
 void asker_close_prompt(struct run *r);
+/* Tell whoever listens, as protocol_event(). */
+void asker_event(struct run *r, const char *name, protocol_fill_fn *fill, const void *arg);
+void asker_close(struct run *r);
 /* Does somebody answer the questions that are put? */
 bool asker_answers(const struct run *r);
 

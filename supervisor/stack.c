@@ -2,6 +2,7 @@
 
 #include "tracer/util.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -70,4 +71,75 @@ void stack_write(struct jsonw *w, const struct unwind_stack *s)
 		write_frame(w, &s->frame[i]);
 	jsonw_end_array(w);
 	jsonw_kstr(w, "stack_end", s ? unwind_end_name(s->end) : "none");
+}
+
+/* ---- read ---- */
+
+static int read_end(const struct json *object, enum unwind_end *ret)
+{
+	const char *name = json_get_str(object, "stack_end");
+	for (enum unwind_end e = UNWIND_COMPLETE; e < UNWIND_ENDS; e++) {
+		if (!name || strcmp(name, unwind_end_name(e)) != 0)
+			continue;
+		*ret = e;
+		return 0;
+	}
+	return name && !strcmp(name, "none") ? -ENOENT : -EINVAL;
+}
+
+static uint64_t read_number(const struct json *o, const char *key)
+{
+	int64_t n = 0;
+	json_get_int(o, key, &n);
+	return (uint64_t)n;
+}
+
+/* Into the text at *at, which has room: its place, or NULL where there is no such member. */
+static const char *keep(const struct json *o, const char *key, char **at)
+{
+	const char *s = json_get_str(o, key);
+	const char *kept = *at;
+	if (!s)
+		return NULL;
+	*at = stpcpy(*at, s) + 1;
+	return kept;
+}
+
+static size_t text_size(const struct json *frames)
+{
+	size_t n = 1;
+	for (const struct json *f = json_first(frames); f; f = json_next(f)) {
+		const char *function = json_get_str(f, "function"),
+			   *object = json_get_str(f, "object");
+		n += (function ? strlen(function) + 1 : 0) + (object ? strlen(object) + 1 : 0);
+	}
+	return n;
+}
+
+int stack_read(const struct json *object, struct unwind_stack **ret)
+{
+	const struct json *frames = json_get(object, "stack");
+	enum unwind_end end;
+	int err = read_end(object, &end);
+	if (err)
+		return err;
+	struct unwind_stack *s = calloc(1, sizeof *s);
+	char *at = s ? malloc(text_size(frames)) : NULL;
+	if (!at) {
+		free(s);
+		return -ENOMEM;
+	}
+	*s = (struct unwind_stack){.refs = 1, .end = end, .text = at};
+	for (const struct json *f = json_first(frames); f && s->len < UNWIND_FRAMES_MAX;
+	     f = json_next(f)) {
+		struct unwind_frame *to = &s->frame[s->len++];
+		to->function = keep(f, "function", &at);
+		to->object = keep(f, "object", &at);
+		to->function_offset = read_number(f, "offset");
+		to->object_offset = read_number(f, "object_offset");
+		to->ip = read_number(f, "ip");
+		json_bool(json_get(f, "signal"), &to->is_signal);
+	}
+	*ret = s;
+	return 0;
 }

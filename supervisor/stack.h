@@ -16,3 +16,8 @@ void stack_add_frame(struct buf *raw, const struct unwind_frame *f);
 const char *stack_end_words(enum unwind_end end);
 /* "stack": [...], "stack_end": "..." into an open object. NULL: an empty list, "none". */
 void stack_write(struct jsonw *w, const struct unwind_stack *s);
+/*
+ * What stack_write() wrote: *ret is the caller's (unwind_unref()). -ENOENT: nothing was known,
+ * -EINVAL: it is none, -ENOMEM.
+ */
+int stack_read(const struct json *object, struct unwind_stack **ret);

@@ -1,0 +1,81 @@
+"""warder ask in a second terminal answers the questions of runs in others."""
+
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from tmux_help import Terminal  # noqa: E402  (the helper lies beside this file)
+
+READING_TIME = 0.5  # keys within 300 ms of a question answer nothing
+
+
+class Ask(unittest.TestCase):
+    def second(self, t, command):
+        """Another window of the same terminal."""
+        t.tmux("new-window", "env PS1='second> ' bash --norc --noprofile -i")
+        t.wait_for("second>")
+        t.line(command)
+
+    def test_question_is_painted_and_answered(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            t.line(f"warder run --ask socket --label nightly -- cat {secret}")
+            t.wait_for("warder ask")
+            self.second(t, "warder ask")
+            shown = t.wait_for("[y] once")
+            self.assertIn("nightly", shown)
+            self.assertIn("read", shown)
+            time.sleep(READING_TIME)
+            t.keys("d")
+            t.wait_for("libc.so.6")  # the native stack came over
+            t.keys("y")
+            t.wait_for("once")
+            t.tmux("previous-window")
+            t.wait_for("found it")
+            # It goes on waiting, for runs that come later.
+            t.line(f"warder run --ask socket -- cat {secret}")
+            t.tmux("next-window")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("n")
+            t.tmux("previous-window")
+            t.wait_for("Permission denied")
+            t.tmux("next-window")
+            t.keys("C-c")
+            self.assertIn("st=0", t.run("echo st=$?"))
+            self.assertNotIn("-icanon", t.run("stty -a | grep -o -E -- '-?(icanon|echo) '"))
+
+    def test_once_ends_by_itself(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            t.line(f"warder run --ask socket -- cat {secret}")
+            t.wait_for("warder ask")
+            self.second(t, "warder ask --once; echo st=$?")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.wait_for("st=0")
+            t.line("clear; warder ask --once; echo none=$?")
+            t.wait_for("none=1")
+
+    def test_leaving_leaves_the_question_open(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            t.line(f"warder run --ask socket -- cat {secret}")
+            t.wait_for("warder ask")
+            self.second(t, "warder ask & sleep 0.5; kill -TERM %1; wait; echo st=$?")
+            t.wait_for("st=")
+            t.line("clear")
+            t.wait_for("warder", absent=True)
+            t.line("warder ask --once")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.tmux("previous-window")
+            t.wait_for("found it")
+
+
+if __name__ == "__main__":
+    unittest.main()
