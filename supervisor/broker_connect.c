@@ -1,5 +1,6 @@
 #include "supervisor/broker_connect.h"
 
+#include "supervisor/broker_message.h"
 #include "supervisor/tracee_fd.h"
 #include "tracer/mem.h"
 #include "tracer/util.h"
@@ -14,9 +15,6 @@
 #include <sys/un.h>
 
 #define KERNEL_ERESTARTSYS 512
-
-/* More than any socket buffer takes in one datagram; a stream takes the rest in its next send. */
-#define SEND_MAX (1u << 20)
 
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 
@@ -52,16 +50,20 @@ static int read_address(struct call_view view, uint64_t from, uint64_t size,
 	return len ? mem_read(view.tid, from, &k->address, (size_t)len) : 0;
 }
 
-static int read_data(struct call_view view, uint64_t from, uint64_t size, struct broker_connect *k)
+int broker_connect_room(struct broker_connect *k, uint64_t size)
 {
 	bool stream = option_of(k->socket, SO_TYPE) == SOCK_STREAM;
-	if (size > SEND_MAX && !stream)
+	if (size > BROKER_SEND_MAX && !stream)
 		return -EMSGSIZE;
-	k->size = size < SEND_MAX ? (size_t)size : SEND_MAX;
+	k->size = size < BROKER_SEND_MAX ? (size_t)size : BROKER_SEND_MAX;
 	k->data = malloc(k->size ? k->size : 1);
-	if (!k->data)
-		return -ENOMEM;
-	return k->size ? mem_read(view.tid, from, k->data, k->size) : 0;
+	return k->data ? 0 : -ENOMEM;
+}
+
+static int read_data(struct call_view view, uint64_t from, uint64_t size, struct broker_connect *k)
+{
+	int err = broker_connect_room(k, size);
+	return !err && k->size ? mem_read(view.tid, from, k->data, k->size) : err;
 }
 
 /* The decoder's own reading of the address is of another moment: this one counts. */
@@ -88,6 +90,10 @@ static int read_all(struct call *c, struct call_view view, struct broker_connect
 	int err = tracee_fd_take(view, (int)c->args[0], &k->socket);
 	if (!err && (fcntl(k->socket, F_GETFL) & O_PATH))
 		err = -EBADF;
+	if (!err && k->is_message)
+		err = option_of(k->socket, SO_TYPE) < 0 ? -ENOTSOCK : broker_message_read(c, k);
+	if (err || k->is_message)
+		return err ? err : put_path(c, k);
 	if (!err)
 		err = read_address(view, c->args[at], c->args[at + 1], k);
 	if (!err && option_of(k->socket, SO_TYPE) < 0)
@@ -99,18 +105,19 @@ static int read_all(struct call *c, struct call_view view, struct broker_connect
 
 int broker_connect_read(struct call *c, struct call_view view, struct broker_connect *ret)
 {
-	struct broker_connect k = {
-		.socket = -1, .is_send = sysent_id(c->ent) == SYS_ID_sendto, .view = view};
+	enum sys_id id = sysent_id(c->ent);
+	struct broker_connect k = {.socket = -1,
+				   .is_send = id != SYS_ID_connect,
+				   .is_message = id == SYS_ID_sendmsg || id == SYS_ID_sendmmsg,
+				   .view = view};
 	/* Without the copy's pages waiting for the network card: ours are gone before that. */
-	if (k.is_send)
+	if (k.is_send && !k.is_message)
 		k.flags = (int)c->args[3] & ~MSG_ZEROCOPY;
 	int err = read_all(c, view, &k);
-	if (err) {
+	if (err)
 		broker_connect_release(&k);
-		return err;
-	}
-	*ret = k;
-	return 0;
+	*ret = k; /* also what is known of a failure */
+	return err;
 }
 
 void broker_connect_release(struct broker_connect *k)
@@ -118,7 +125,12 @@ void broker_connect_release(struct broker_connect *k)
 	util_close(&k->socket);
 	k->socket = -1;
 	free(k->data);
-	k->data = NULL;
+	free(k->control);
+	for (size_t i = 0; i < k->npassed; i++)
+		close(k->passed[i]);
+	free(k->passed);
+	k->npassed = 0;
+	k->data = k->control = k->passed = NULL;
 }
 
 bool broker_connect_is_abstract(const struct broker_connect *k)
@@ -134,7 +146,14 @@ static long once(const struct broker_connect *k)
 	const struct sockaddr *to = (const struct sockaddr *)&k->address;
 	if (!k->is_send)
 		return connect(k->socket, to, k->address_len);
-	return sendto(k->socket, k->data, k->size, k->flags | MSG_NOSIGNAL, to, k->address_len);
+	struct iovec data = {k->data, k->size};
+	struct msghdr m = {.msg_name = k->address_len ? (void *)to : NULL,
+			   .msg_namelen = k->address_len,
+			   .msg_iov = &data,
+			   .msg_iovlen = 1,
+			   .msg_control = k->control_len ? k->control : NULL,
+			   .msg_controllen = k->control_len};
+	return sendmsg(k->socket, &m, k->flags | MSG_NOSIGNAL);
 }
 
 /* signal(7): with a timeout on the socket the call is never begun anew. */
@@ -158,7 +177,9 @@ static long attempt(const struct broker_connect *k, int object)
 	if (result >= 0)
 		return result;
 	int err = errno;
-	if (err == EPIPE && !(k->flags & MSG_NOSIGNAL))
+	/* Of datagrams and packets the kernel tells nobody by a signal. */
+	bool stream = option_of(k->socket, SO_TYPE) == SOCK_STREAM;
+	if (err == EPIPE && stream && !(k->flags & MSG_NOSIGNAL))
 		syscall(SYS_tgkill, k->view.tgid, k->view.tid, SIGPIPE);
 	return err == EINTR && !has_timeout(k->socket) ? -KERNEL_ERESTARTSYS : -err;
 }

@@ -11,8 +11,9 @@
  * What the other side sees that differs: SO_PEERCRED and SCM_CREDENTIALS name the supervisor's
  * process id (user and group are the tracee's). Only a tracer may be told from the tracee by it.
  *
- * A send with an address by sendto. One without an address passes the filter; sendmsg and sendmmsg
- * have theirs in memory and pass as well (README, "What is not defended").
+ * A send with an address by sendto. One without an address passes the filter; and so do sendmsg and
+ * sendmmsg where the program can have no unix datagram socket: of those that it may have all come
+ * here, whatever they are about (tracer/messages.h).
  */
 #pragma once
 
@@ -22,6 +23,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
+
+/* More than any socket buffer takes in one datagram; a stream takes the rest in its next send. */
+#define BROKER_SEND_MAX (1u << 20)
 
 /* What is to be done. */
 struct broker_connect {
@@ -33,16 +37,27 @@ struct broker_connect {
 	void *data; /* owned */
 	size_t size;
 	int flags; /* MSG_* */
+	bool done; /* it is over: there is nothing to be done */
+	/* sendmsg, sendmmsg (broker_message.h): */
+	bool is_message;
+	void *control; /* owned */
+	size_t control_len;
+	int *passed; /* owned, and the descriptors in it */
+	size_t npassed;
+	bool passes_socket; /* one of them is a unix datagram socket */
+	uint64_t sent_at;   /* sendmmsg: where the tracee wants the message's length; 0 */
 	struct call_view view;
 };
 
 /*
  * Read what the decoded connect or sendto wants. Where it is a path, c->path[0] has it afterwards
  * and is to be resolved; else c->path[0] is empty. 0 with *ret (release it), or -errno: what the
- * call returns.
+ * call returns; *ret then owns nothing.
  */
 int broker_connect_read(struct call *c, struct call_view view, struct broker_connect *ret);
 void broker_connect_release(struct broker_connect *k);
+/* Room for `size` bytes of data, or as many as are sent at once. 0, -EMSGSIZE, -ENOMEM. */
+int broker_connect_room(struct broker_connect *k, uint64_t size);
 /* Is the address an abstract unix name? */
 bool broker_connect_is_abstract(const struct broker_connect *k);
 /*

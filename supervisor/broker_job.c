@@ -158,7 +158,9 @@ int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 	}
 	if (rq->connect) {
 		j->connect = *rq->connect;
-		*rq->connect = (struct broker_connect){.socket = -1};
+		*rq->connect = (struct broker_connect){.socket = -1,
+						       .is_message = j->connect.is_message,
+						       .sent_at = j->connect.sent_at};
 	}
 	j->may_block = may_block(j);
 	*ret = j;

@@ -13,7 +13,7 @@
 
 static bool is_meta(const struct waiter *w)
 {
-	return w->call->ent->need[0] != CALL_NEED_CONNECT;
+	return w->call->ent->group != SYS_GROUP_CONNECT;
 }
 
 /* By descriptor: its file, as if a path had led there. */
@@ -84,7 +84,10 @@ static int refused_by_its_own(const struct waiter *w)
 static int look_at_connect(const struct run *r, struct waiter *w, struct call_view view)
 {
 	int err = broker_connect_read(w->call, view, &w->connect);
-	if (err)
+	if (w->connect.passes_socket)
+		w->verdict.note = "a unix datagram socket is passed on to nobody: who has it could "
+				  "send to any path";
+	if (err || w->connect.done)
 		return err;
 	if (!w->connect.by_path && is_out_of_scope(r, &w->connect)) {
 		w->verdict.note = "an abstract unix socket outside of the command's own processes";
@@ -117,7 +120,8 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 	struct call_view view = {w->who.tid, w->pid};
 	w->verdict.verdict = VERDICT_SANDBOX;
 	int err = is_meta(w) ? look_at_meta(w, view) : look_at_connect(r, w, view);
-	if (!err && !w->meta.done) {
+	bool done = w->meta.done || w->connect.done;
+	if (!err && !done) {
 		if (r->one_identity)
 			w->as = r->self;
 		else
@@ -133,7 +137,7 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 	if (err == -EPERM && !w->verdict.note)
 		w->verdict.note = "the program lets nobody read its memory (it is not dumpable)";
 	*ret_result = err;
-	return !err && !w->meta.done;
+	return !err && !done;
 }
 
 /* Modes, owners and times ask for few capabilities, attributes and flags for any. */

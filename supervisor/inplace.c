@@ -4,11 +4,13 @@
  */
 #include "supervisor/run.h"
 
+#include "supervisor/broker_message.h"
 #include "supervisor/broker_now.h"
 #include "supervisor/devices.h"
 #include "supervisor/doorstep.h"
 #include "supervisor/proc.h"
 #include "supervisor/reach.h"
+#include "tracer/mem.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -191,13 +193,49 @@ static void run_copy(struct run *r, struct waiter *w, const struct broker_done *
 	waiter_drop(r, w);
 }
 
+/* sendmmsg: the next of its messages, where nobody needs to be asked about that. */
+static bool begin_next(struct run *r, struct waiter *w)
+{
+	int64_t result;
+	path_release(&w->verdict.refused);
+	w->verdict = (struct verdict_result){0};
+	path_init(&w->verdict.refused);
+	if (!broker_message_next(w->call) || !doorstep_look(r, w, &result) ||
+	    (w->verdict.need[0].access && ruling_of(r, w).effect != EFFECT_ALLOW))
+		return false;
+	struct broker_request request = {.call = w->call,
+					 .view = {w->who.tid, w->pid},
+					 .as = &w->as,
+					 .connect = &w->connect};
+	return !broker_submit(r->broker, &request, &w->act);
+}
+
+/*
+ * A connect or send is over. Of several messages those that were sent are counted, and what ends
+ * the row is heard with the next call (net/socket.c, __sys_sendmmsg).
+ */
+static void done_at_door(struct run *r, struct waiter *w, int64_t result)
+{
+	uint64_t sent_at = w->connect.sent_at;
+	uint32_t sent = (uint32_t)result;
+	if (sent_at && result >= 0 && tracer_is_held(r->tracer, w->who)) {
+		int err = mem_write(w->who.tid, sent_at, &sent, sizeof sent);
+		result = err ? err : ++w->sent;
+		if (!err && begin_next(r, w))
+			return;
+	}
+	if (sent_at && w->sent)
+		result = w->sent;
+	tracer_set_result(r->tracer, w->who, result);
+	waiter_drop(r, w);
+}
+
 static void act_done(struct run *r, struct waiter *w, const struct broker_done *done)
 {
 	int fd AUTOCLOSE = done->fd;
 	if (w->at_door) {
 		r->brokered += w->was_asked && done->result >= 0;
-		tracer_set_result(r->tracer, w->who, done->result);
-		waiter_drop(r, w);
+		done_at_door(r, w, done->result);
 		return;
 	}
 	if (w->call->path[0].need == CALL_NEED_EXEC) {

@@ -42,6 +42,11 @@ static bool wants_listener(const struct call *c)
 	       (c->args[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }
 
+static bool makes_socket(const struct call *c)
+{
+	return !strcmp(c->ent->name, "socket") || !strcmp(c->ent->name, "socketpair");
+}
+
 /* %u is how often. Those that are told come first in the report, and are lines on stderr too. */
 static const struct notice {
 	const char *call; /* its name; NULL: `is` says, or it is counted elsewhere */
@@ -77,6 +82,12 @@ static const struct notice {
 				 .text = "a seccomp listener was asked for %u×: a process has one, "
 					 "and it is warder's",
 				 .told = true},
+	[RUN_NOTICE_DATAGRAM] =
+		{.is = makes_socket,
+		 .text = "a unix datagram socket was refused %u×: the program has a "
+			 "seccomp filter of its own, and can't be kept to the paths "
+			 "that it may send to",
+		 .told = true},
 	[RUN_NOTICE_HIDDEN] = {.text = "a process whose memory can't be read was refused %u× "
 				       "something that can't be named",
 			       .told = true},

@@ -46,6 +46,7 @@ struct waiter {
 	bool at_door;		 /* it has not run, and never will (doorstep.h) */
 	struct broker_meta meta; /* at_door, an attribute call: what it wants */
 	struct broker_connect connect; /* at_door, a connect or send: the same */
+	int64_t sent;		       /* sendmmsg: messages that are sent already */
 };
 
 /* An answer "once": this process, this path, these accesses, until it execs or ends. */
@@ -66,6 +67,7 @@ enum run_notice {
 	RUN_NOTICE_QUEUE,
 	RUN_NOTICE_LIMITS,
 	RUN_NOTICE_LISTENER,
+	RUN_NOTICE_DATAGRAM,
 	RUN_NOTICE_HIDDEN,
 	RUN_NOTICE_COPIED,
 	RUN_NOTICE_PASSED_OVER,

@@ -6,6 +6,7 @@
 #include "tracer/grant.h"
 #include "tracer/guardcalls.h"
 #include "tracer/jobs.h"
+#include "tracer/messages.h"
 #include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/stop.h"
@@ -290,6 +291,10 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 		execfd_abandon(t);
 		return 0;
 	}
+	if (t->watch) {
+		messages_abandon(t);
+		return 0;
+	}
 	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR) {
 		grant_end(t);
 		tracee_to(t, TRACEE_RUN);
@@ -301,7 +306,8 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	tr->counts.calls++;
 	t->read_early = false;
-	if (!ent || (t->at.data != FILTER_TRACE_DATA && t->at.data != FILTER_REPORT_DATA)) {
+	if (!ent || (t->at.data != FILTER_TRACE_DATA && t->at.data != FILTER_REPORT_DATA &&
+		     t->at.data != FILTER_MESSAGE_DATA)) {
 		/* A tracee's own filter asks for a tracer that is not there: the kernel says
 		 * ENOSYS. */
 		if (regs_skip(t->tid, -ENOSYS) == 0)
@@ -310,6 +316,10 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	}
 	if (ent->group == SYS_GROUP_GUARD)
 		return guardcalls_enter(tr, t, ent);
+	if (filter_is_message(ent) && !tr->options.native) {
+		messages_to_door(tr, t);
+		return 0;
+	}
 	if (error)
 		return on_report(tr, t, ent, error);
 	fastpath_count(tr->fast, t, ent);
@@ -357,6 +367,12 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		return 0;
 	case TRACEE_ACT_EXECFD_SYSCALL:
 		execfd_syscall(t);
+		return 0;
+	case TRACEE_ACT_WATCH_SECCOMP:
+		messages_seccomp(t);
+		return 0;
+	case TRACEE_ACT_WATCH_SYSCALL:
+		messages_syscall(tr, t);
 		return 0;
 	case TRACEE_ACT_CLONED:
 		return family_cloned(tr, t);

@@ -34,7 +34,8 @@ struct tracer {
 	bool any_stopped;	/* some process may be in a job-control stop */
 	pid_t terminal_session; /* of a spawned command with a terminal of its own; 0: none */
 	struct tracer_counts counts;
-	struct unwind *unwind; /* NULL until a stack is asked for */
+	struct unwind *unwind;		  /* NULL until a stack is asked for */
+	int message_file[SYS_ARCH_COUNT]; /* owned (messages.h); 0: none yet */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "tracer/execfd.h"
 #include "tracer/grant.h"
 #include "tracer/jobs.h"
+#include "tracer/messages.h"
 #include "tracer/spawn.h"
 #include "tracer/util.h"
 
@@ -33,7 +34,7 @@ static void announce(struct tracer *tr, const struct tracee *t, pid_t parent)
 
 struct kin {
 	pid_t tgid;
-	bool own_domain;
+	bool own_domain, own_seccomp;
 	unsigned own_rulesets;
 };
 
@@ -43,6 +44,7 @@ static void ask_kin(struct tracee *t, void *arg)
 	if (t->tgid != kin->tgid)
 		return;
 	kin->own_domain |= t->own_domain;
+	kin->own_seccomp |= t->own_seccomp;
 	kin->own_rulesets |= t->own_rulesets;
 }
 
@@ -69,6 +71,7 @@ int family_adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 	if (kin)
 		fastpath_cloned(tr->fast, kin, t);
 	t->own_domain = own.own_domain;
+	t->own_seccomp = own.own_seccomp;
 	t->own_rulesets = own.own_rulesets;
 	announce(tr, t, parent);
 	*ret = t;
@@ -93,6 +96,7 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 			return -ENOMEM;
 		fastpath_cloned(tr->fast, t, child);
 		child->own_domain = t->own_domain;
+		child->own_seccomp = t->own_seccomp;
 		child->own_rulesets = t->own_rulesets;
 		announce(tr, child, t->tgid);
 	}
@@ -163,6 +167,7 @@ int family_execed(struct tracer *tr, struct tracee *t)
 	}
 	t->restore_arg = -1;
 	execfd_free(t);
+	messages_free(t);
 	fastpath_execed(t);
 	take_exec_error(tr, t->tgid);
 	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));

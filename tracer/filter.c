@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 
 #define X32_BIT 0x40000000u
 #ifndef TIOCLINUX
@@ -159,16 +160,21 @@ static uint32_t door(const struct program *p)
 	return p->options->native ? RET_TRACE : RET_DOOR;
 }
 
+bool filter_is_message(const struct sysent *ent)
+{
+	return sysent_id(ent) == SYS_ID_sendmsg || sysent_id(ent) == SYS_ID_sendmmsg;
+}
+
 int filter_waits(const struct sysent *ent)
 {
-	/* A message's address is in memory: sendmsg and sendmmsg pass (README says so). */
 	return ent->group == SYS_GROUP_META || ent->need[0] == CALL_NEED_CONNECT;
 }
 
 static bool watched(const struct sysent *ent)
 {
-	return filter_waits(ent) || ent->group == SYS_GROUP_WALL || ent->group == SYS_GROUP_MOUNT ||
-	       ent->group == SYS_GROUP_QUEUE || ent->group == SYS_GROUP_GUARD;
+	return filter_waits(ent) || filter_is_message(ent) || ent->group == SYS_GROUP_WALL ||
+	       ent->group == SYS_GROUP_MOUNT || ent->group == SYS_GROUP_QUEUE ||
+	       ent->group == SYS_GROUP_GUARD;
 }
 
 /* Ioctls that set attributes; a descriptor for reading is enough for them. */
@@ -244,6 +250,40 @@ static void ioctl_body(struct program *p)
 	ret(p, RET_TRACE);
 }
 
+/* The parts of a socketcall that are watched. */
+static void parts_body(struct program *p, uint32_t action)
+{
+	load(p, OFF_LOW(0));
+	for (unsigned i = 0; i < SYSENT_PARTS; i++)
+		if (watched(&sysents[sysent_parts[i].id]))
+			ret_if(p, BPF_JEQ, sysent_parts[i].number, action);
+	ret(p, RET_ALLOW);
+}
+
+/* net/unix/af_unix.c makes a datagram socket of SOCK_RAW, too. */
+static void datagram_body(struct program *p, uint32_t action)
+{
+	load(p, OFF_LOW(0));
+	size_t family = skip_unless(p, BPF_JEQ, AF_UNIX);
+	load(p, OFF_LOW(1));
+	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xf);
+	ret_if(p, BPF_JEQ, SOCK_DGRAM, action);
+	ret_if(p, BPF_JEQ, SOCK_RAW, action);
+	land(p, family);
+	ret(p, SECCOMP_RET_ALLOW);
+}
+
+/* A table of descriptors that another process will have, too. */
+static void shared_table_body(struct program *p, uint32_t action)
+{
+	load(p, OFF_LOW(0));
+	size_t shared = skip_unless(p, BPF_JSET, CLONE_FILES);
+	emit(p, BPF_JMP | BPF_JSET | BPF_K, 1, 0, CLONE_THREAD);
+	ret(p, action);
+	land(p, shared);
+	ret(p, SECCOMP_RET_ALLOW);
+}
+
 static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
@@ -254,15 +294,19 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 	if (id == SYS_ID_clone) {
 		load(p, OFF_LOW(0));
 		ret_if(p, BPF_JSET, CLONE_UNTRACED, RET_TRACE);
-		ret(p, RET_ALLOW);
+		shared_table_body(p, p->options->native ? RET_ALLOW : RET_TRACE);
+		return;
+	}
+	if (id == SYS_ID_socket || id == SYS_ID_socketpair) {
+		datagram_body(p, p->options->native ? RET_ALLOW : RET_TRACE);
+		return;
+	}
+	if (id == SYS_ID_pidfd_getfd) {
+		ret(p, p->options->native ? RET_ALLOW : RET_ERRNO(EPERM));
 		return;
 	}
 	if (id == SYS_ID_socketcall) {
-		load(p, OFF_LOW(0));
-		for (unsigned i = 0; i < SYSENT_PARTS; i++)
-			if (watched(&sysents[sysent_parts[i].id]))
-				ret_if(p, BPF_JEQ, sysent_parts[i].number, RET_TRACE);
-		ret(p, RET_ALLOW);
+		parts_body(p, RET_TRACE);
 		return;
 	}
 	if (id == SYS_ID_prctl) {
@@ -315,6 +359,18 @@ static void sendto_body(struct program *p, bool wide)
 	ret(p, door(p));
 }
 
+/* Its address is in memory: it waits where it may be one that leads to a path. */
+static void message_body(struct program *p)
+{
+	if (p->options->messages || p->options->native) {
+		ret(p, p->options->native ? RET_ALLOW : RET_DOOR);
+		return;
+	}
+	load(p, OFF_LOW(FILTER_MARK_ARG));
+	ret_if(p, BPF_JEQ, p->options->grant, RET_DOOR);
+	ret(p, RET_ALLOW);
+}
+
 static void door_body(struct program *p, enum sys_id id, bool wide)
 {
 	if (id == SYS_ID_sendto)
@@ -331,6 +387,8 @@ static void body(struct program *p, const struct sysent *ent, bool wide)
 		wall_body(p, ent, wide);
 	else if (ent->group == SYS_GROUP_GUARD)
 		guard_body(p, sysent_id(ent), wide);
+	else if (filter_is_message(ent))
+		message_body(p);
 	else if (filter_waits(ent))
 		door_body(p, sysent_id(ent), wide);
 	else
@@ -370,6 +428,49 @@ static void search(struct program *p, const struct numbered *list, size_t n, boo
 		land(p, other);
 	}
 	ret(p, RET_ALLOW);
+}
+
+/* What stops because of datagram sockets; in the further filter, where all else passes. */
+static void further_body(struct program *p, enum sys_id id)
+{
+	const uint32_t stop = SECCOMP_RET_TRACE | FILTER_MESSAGE_DATA;
+
+	if (id == SYS_ID_clone)
+		shared_table_body(p, stop);
+	else if (id == SYS_ID_socket || id == SYS_ID_socketpair)
+		datagram_body(p, stop);
+	else if (id == SYS_ID_socketcall)
+		parts_body(p, stop);
+	else
+		ret(p, stop);
+}
+
+int filter_build_messages(struct sock_filter *out, size_t cap, size_t *ret_len)
+{
+	static const enum sys_id ids[] = {SYS_ID_sendmsg, SYS_ID_sendmmsg,   SYS_ID_socket,
+					  SYS_ID_clone,	  SYS_ID_socketpair, SYS_ID_socketcall};
+	struct program p = {.out = out, .cap = cap};
+
+	for (unsigned i = 0; i < ARRAY_LEN(arches); i++) {
+		load(&p, offsetof(struct seccomp_data, arch));
+		size_t other = skip_unless(&p, BPF_JEQ, arches[i].audit);
+		load(&p, offsetof(struct seccomp_data, nr));
+		for (unsigned k = 0; k < ARRAY_LEN(ids); k++) {
+			int nr = sysents[ids[k]].nr[arches[i].arch];
+			if (nr < 0)
+				continue;
+			size_t another = skip_unless(&p, BPF_JEQ, (uint32_t)nr);
+			further_body(&p, ids[k]);
+			land(&p, another);
+		}
+		ret(&p, RET_ALLOW);
+		land(&p, other);
+	}
+	ret(&p, RET_ALLOW);
+	if (p.len > cap)
+		return -E2BIG;
+	*ret_len = p.len;
+	return 0;
 }
 
 int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,

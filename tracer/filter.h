@@ -8,10 +8,13 @@
  *            file's attributes wait at the door
  *   MOUNT    stops for the tracer
  *   META     waits at the door
- *   CONNECT  waits at the door, but for sendto without an address, sendmsg and sendmmsg: they pass
- *   GUARD    clone with CLONE_UNTRACED, prctl(PR_SET_SECCOMP), ptrace, seccomp, io_uring_setup and
- *            open_by_handle_at stop, and the watched parts of socketcall; clone3 is ENOSYS,
- *            prctl(PR_SET_MM) EPERM
+ *   CONNECT  waits at the door, but for sendto without an address, which passes, and sendmsg and
+ *            sendmmsg: they pass where the program can't have a unix datagram socket
+ *            (tracer/messages.h), and wait with the GRANT mark or where `messages` says so
+ *   GUARD    clone with CLONE_UNTRACED or a table of descriptors for another process,
+ *            prctl(PR_SET_SECCOMP), ptrace, seccomp, io_uring_setup, open_by_handle_at, and socket
+ *            and socketpair of unix datagrams stop, and the watched parts of socketcall; clone3 is
+ *            ENOSYS, prctl(PR_SET_MM) and pidfd_getfd EPERM
  *   others, and numbers without a row, pass
  * A foreign architecture and x32 calls (x86-64's audit arch with bit 30 set) are ENOSYS.
  * Arguments are read under watched numbers only, so every other number stays in the kernel's
@@ -35,10 +38,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FILTER_MAX	   1024 /* instructions; the kernel's limit is 4096 */
-#define FILTER_MARK_ARG	   4
-#define FILTER_TRACE_DATA  0x5753 /* SECCOMP_RET_DATA of our stops */
-#define FILTER_REPORT_DATA 0x5752 /* the same, of a stub's report */
+#define FILTER_MAX	    2048 /* instructions; the kernel's limit is 4096 */
+#define FILTER_MARK_ARG	    4
+#define FILTER_TRACE_DATA   0x5753 /* SECCOMP_RET_DATA of our stops */
+#define FILTER_REPORT_DATA  0x5752 /* the same, of a stub's report */
+#define FILTER_MESSAGE_DATA 0x5751 /* the same, of the further filter (tracer/messages.h) */
 
 struct filter_options {
 	uint32_t grant; /* the mark of a call that waits at the door for its descriptor */
@@ -51,6 +55,7 @@ struct filter_options {
 	bool native;	  /* nothing is refused: what would wait at the door stops for the tracer,
 			   * and what is answered above stops (clone3) or passes (ioctls) */
 	bool terminals;	  /* the ioctls of terminals stop, too */
+	bool messages;	  /* sendmsg and sendmmsg wait at the door */
 	/*
 	 * PR_SET_DUMPABLE to 0 says that it worked, and does nothing: of a process that is not
 	 * dumpable an ordinary user's tracer can read nothing, and could do no call in its place.
@@ -64,6 +69,13 @@ struct filter_options {
  */
 int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
 		 size_t *ret_len);
+/*
+ * The further filter of a program that may have a unix datagram socket: sendmsg and sendmmsg stop,
+ * and what the other one stops because of such sockets, with FILTER_MESSAGE_DATA.
+ */
+int filter_build_messages(struct sock_filter *out, size_t cap, size_t *ret_len);
+/* Is it sendmsg or sendmmsg? */
+bool filter_is_message(const struct sysent *ent);
 /* Can this row's call carry the fast path's marks? */
 bool filter_passes(const struct sysent *ent);
 /* Do this row's calls wait at the door before they run? */

@@ -2,6 +2,7 @@
 
 #include "tracer/execfd.h"
 #include "tracer/filter.h"
+#include "tracer/messages.h"
 #include "tracer/regs.h"
 #include "tracer/util.h"
 
@@ -39,6 +40,10 @@ void grant_entered(struct tracee *t)
 		execfd_abandon(t);
 		return;
 	}
+	if (t->watch) {
+		messages_abandon(t);
+		return;
+	}
 	grant_restore_arg(t);
 	grant_end(t);
 	act_run(t);
@@ -58,6 +63,10 @@ void grant_exited(struct tracee *t)
 	}
 	if (t->execfd) {
 		execfd_given(t, now.at == REGS_AT_EXIT ? now.result : -EINTR);
+		return;
+	}
+	if (t->watch) {
+		messages_given(t, now.at == REGS_AT_EXIT ? now.result : -EINTR);
 		return;
 	}
 	grant_restore_arg(t);

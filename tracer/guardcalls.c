@@ -1,6 +1,7 @@
 #include "tracer/guardcalls.h"
 
 #include "tracer/mem.h"
+#include "tracer/messages.h"
 #include "tracer/regs.h"
 #include "tracer/util.h"
 
@@ -47,6 +48,20 @@ static int guard_clone3(struct tracee *t)
 	return 0;
 }
 
+/* Such a socket is made, or such a table shared, once its messages are watched. */
+static int guard_message(struct tracer *tr, struct tracee *t, const struct sysent *ent)
+{
+	int r = messages_never(t) ? -EACCES : messages_watch(tr, t);
+
+	if (r == 0)
+		return 0;
+	if (regs_skip(t->tid, r == -ENOMEM ? r : -EACCES) < 0)
+		return 0;
+	r = act_notice(tr, t, ent, -EACCES);
+	act_run(t);
+	return r;
+}
+
 /*
  * The part of a socketcall becomes the call itself, its arguments out of memory and into registers:
  * read once, by us, so that nobody can change them under the kernel's eyes. The filter judges it
@@ -70,8 +85,14 @@ static int guard_socketcall(struct tracer *tr, struct tracee *t)
 	t->at.nr = sysents[part->id].nr[SYS_ARCH_I386];
 	for (unsigned i = 0; i < part->args; i++)
 		t->at.args[i] = words[i];
+	if (messages_due(tr, t, &sysents[part->id], t->at.args))
+		return guard_message(tr, t, &sysents[part->id]);
 	if (regs_set_call(t->tid, &t->at) < 0)
 		return 0;
+	if (filter_is_message(&sysents[part->id]) && !tr->options.native) {
+		messages_to_door(tr, t);
+		return 0;
+	}
 	if (tr->options.native)
 		return act_enter(tr, t, &sysents[part->id]);
 	tracee_to(t, TRACEE_CALL);
@@ -125,14 +146,22 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	enum sys_id id = sysent_id(ent);
 	int64_t result = 0;
 
+	if (messages_due(tr, t, ent, t->at.args))
+		return guard_message(tr, t, ent);
+	if (id == SYS_ID_socket || id == SYS_ID_socketpair) {
+		act_run(t);
+		return 0;
+	}
 	if (id == SYS_ID_clone)
 		return guard_clone(tr, t, ent);
 	if (id == SYS_ID_clone3)
 		return guard_clone3(t);
 	if (id == SYS_ID_socketcall)
 		return guard_socketcall(tr, t);
-	if (id == SYS_ID_prctl || (id == SYS_ID_seccomp && installs_filter(t)))
+	if (id == SYS_ID_prctl || (id == SYS_ID_seccomp && installs_filter(t))) {
 		fastpath_close(tr->fast, t);
+		messages_filtered(tr, t);
+	}
 	if (id == SYS_ID_landlock_create_ruleset)
 		return guard_create_ruleset(tr, t);
 	if (id == SYS_ID_landlock_restrict_self) {

@@ -22,6 +22,17 @@ int mem_read(pid_t tid, uint64_t addr, void *buf, size_t n)
 	return (size_t)got == n ? 0 : -EFAULT;
 }
 
+int mem_write(pid_t tid, uint64_t addr, const void *buf, size_t n)
+{
+	struct iovec ours = {(void *)(uintptr_t)buf, n};
+	struct iovec theirs = {(void *)(uintptr_t)addr, n};
+	ssize_t got = process_vm_writev(tid, &ours, 1, &theirs, 1, 0);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == n ? 0 : -EFAULT;
+}
+
 static size_t next_chunk(uint64_t addr, size_t have, size_t max)
 {
 	size_t n = PAGE - ((addr + have) & (PAGE - 1));

@@ -10,6 +10,8 @@
 
 /* n bytes, all or nothing. 0, -EFAULT, -ESRCH, -EPERM (a tracee that is not dumpable). */
 int mem_read(pid_t tid, uint64_t addr, void *buf, size_t n);
+/* The same the other way, for where the kernel would write what a call returns. */
+int mem_write(pid_t tid, uint64_t addr, const void *buf, size_t n);
 /*
  * A NUL-terminated string of at most max bytes, its NUL included (the kernel's PATH_MAX counts so).
  * Read up to page ends, so that a string before an unmapped page is read whole.

@@ -291,7 +291,7 @@ int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_c
 	r.rip -= INSN_SIZE;
 	r.rax = (uint64_t)call->nr;
 	r.orig_rax = (uint64_t)-1;
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < 6; i++)
 		*arg_of(&r, call->arch, i) = call->args[i];
 	return set(tid, &r);
 }
@@ -471,7 +471,7 @@ int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_c
 
 	r.pc -= INSN_SIZE;
 	r.regs[8] = (uint64_t)call->nr;
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < 6; i++)
 		r.regs[i] = call->args[i];
 	return set(tid, &r);
 }

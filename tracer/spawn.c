@@ -401,6 +401,27 @@ int spawn_start(const struct tracer_spawn *s, const struct filter_options *filte
 	return 0;
 }
 
+static bool is_datagram(int fd)
+{
+	int domain, type;
+	socklen_t len = sizeof(domain);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && domain == AF_UNIX &&
+	       type == SOCK_DGRAM;
+}
+
+bool spawn_hands_datagram(const struct tracer_spawn *s)
+{
+	bool any = false;
+
+	for (int i = 0; i < 3; i++)
+		any |= is_datagram(s->stdio[i] < 0 ? i : s->stdio[i]);
+	for (size_t i = 0; i < s->keep_len; i++)
+		any |= is_datagram(s->keep_from[i]);
+	return any;
+}
+
 int spawn_exec_error(int report)
 {
 	struct spawn_report text;

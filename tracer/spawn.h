@@ -29,6 +29,8 @@ struct spawn_report {
  */
 int spawn_start(const struct tracer_spawn *s, const struct filter_options *filter,
 		struct spawn_result *ret, enum tracer_stage *ret_stage);
+/* Is one of the descriptors that the child is to have a unix datagram socket? */
+bool spawn_hands_datagram(const struct tracer_spawn *s);
 /* Kill and reap a child of spawn_start(); blocks until it is gone. */
 void spawn_end(pid_t pid);
 /* What a failed exec left in `report`: -errno, or 0 (it did not fail). Does not block. */

@@ -75,7 +75,11 @@ enum sys_id sysent_id(const struct sysent *ent)
 }
 
 const struct sysent_part sysent_parts[SYSENT_PARTS] = {
-	{SYS_BIND, SYS_ID_bind, 3},	    {SYS_CONNECT, SYS_ID_connect, 3},
-	{SYS_SENDTO, SYS_ID_sendto, 6},	    {SYS_SENDMSG, SYS_ID_sendmsg, 3},
+	{SYS_BIND, SYS_ID_bind, 3},
+	{SYS_CONNECT, SYS_ID_connect, 3},
+	{SYS_SENDTO, SYS_ID_sendto, 6},
+	{SYS_SENDMSG, SYS_ID_sendmsg, 3},
 	{SYS_SENDMMSG, SYS_ID_sendmmsg, 4},
+	{SYS_SOCKET, SYS_ID_socket, 3},
+	{SYS_SOCKETPAIR, SYS_ID_socketpair, 4},
 };

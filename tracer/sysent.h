@@ -97,5 +97,5 @@ struct sysent_part {
 	unsigned args; /* 32-bit words in memory, at socketcall's second argument */
 };
 
-#define SYSENT_PARTS 5
+#define SYSENT_PARTS 7
 extern const struct sysent_part sysent_parts[SYSENT_PARTS];

@@ -122,6 +122,20 @@ static const uint8_t acts[TRACEE_STATE_COUNT][STOP_KIND_COUNT] = {
 			[STOP_OTHER] = A(RESUME),
 			[STOP_NONE] = A(RESUME),
 		},
+	[TRACEE_WATCH] =
+		{
+			[STOP_EXITED] = A(ENDED),
+			[STOP_KILLED] = A(ENDED),
+			[STOP_SECCOMP] = A(WATCH_SECCOMP),
+			[STOP_SYSCALL] = A(WATCH_SYSCALL),
+			[STOP_CLONED] = A(CLONED),
+			[STOP_EXECED] = A(EXECED),
+			[STOP_GROUP] = A(LISTEN),
+			[STOP_TRAP] = A(RESUME),
+			[STOP_SIGNAL] = A(RESUME),
+			[STOP_OTHER] = A(RESUME),
+			[STOP_NONE] = A(RESUME),
+		},
 	/* No signal but SIGKILL ends the wait once we know of it (5.19); before that, each does. */
 	[TRACEE_WAITS] =
 		{
@@ -146,17 +160,18 @@ enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind)
 
 /* The ways from state to state; anything else is a bug of ours. */
 static const uint16_t ways[TRACEE_STATE_COUNT] = {
-	[TRACEE_NEW] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
-	[TRACEE_RUN] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS,
+	[TRACEE_NEW] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS | 1 << TRACEE_WATCH,
+	[TRACEE_RUN] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_WAITS | 1 << TRACEE_WATCH,
 	[TRACEE_LOOK] = 1 << TRACEE_CALL,
 	[TRACEE_CALL] = 1 << TRACEE_RUN | 1 << TRACEE_CALL | 1 << TRACEE_HELD | 1 << TRACEE_LOOK |
 			1 << TRACEE_WAITS,
 	[TRACEE_HELD] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_CALL | 1 << TRACEE_DOOR,
 	[TRACEE_ENTER] = 1 << TRACEE_RUN | 1 << TRACEE_DOOR,
-	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC,
+	[TRACEE_DOOR] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER | 1 << TRACEE_EXEC | 1 << TRACEE_WATCH,
 	[TRACEE_EXEC] = 1 << TRACEE_RUN | 1 << TRACEE_CLOSE,
 	[TRACEE_CLOSE] = 1 << TRACEE_RUN,
 	[TRACEE_WAITS] = 1 << TRACEE_RUN | 1 << TRACEE_CALL,
+	[TRACEE_WATCH] = 1 << TRACEE_RUN | 1 << TRACEE_ENTER,
 };
 
 void tracee_to(struct tracee *t, enum tracee_state state)
@@ -239,6 +254,7 @@ void tracee_drop(struct tracee_table *table, struct tracee *t)
 		close(t->grant_fd);
 	tracee_owe_nothing(t);
 	free(t->execfd);
+	free(t->watch);
 	mm_unref(t->mm);
 	free(t);
 }

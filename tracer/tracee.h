@@ -30,6 +30,7 @@ enum tracee_state {
 	TRACEE_EXEC,  /* makes an exec by descriptor (execfd.h), to its seccomp stop and its end */
 	TRACEE_CLOSE, /* that failed: closes the descriptor again, on its way to the exit stop */
 	TRACEE_WAITS, /* at the door, before its call was run (waits.h) */
+	TRACEE_WATCH, /* makes the calls that put its messages under watch (messages.h) */
 	TRACEE_STATE_COUNT,
 };
 
@@ -44,6 +45,8 @@ enum tracee_act {
 	TRACEE_ACT_GRANTED, /* a grant has come to its exit */
 	TRACEE_ACT_EXECFD_SECCOMP,
 	TRACEE_ACT_EXECFD_SYSCALL,
+	TRACEE_ACT_WATCH_SECCOMP,
+	TRACEE_ACT_WATCH_SYSCALL,
 	TRACEE_ACT_CLONED, /* a new tracee is announced */
 	TRACEE_ACT_EXECED,
 	TRACEE_ACT_LISTEN, /* a job-control stop: stay stopped, but hear SIGCONT */
@@ -80,9 +83,11 @@ struct tracee {
 	 * in CALL on its way to the exit stop, where it gets the result that is owed to it.
 	 */
 	bool reported;
-	int64_t owed;	 /* 0: nothing */
-	bool own_filter; /* the program has installed a seccomp filter */
-	/* While ENTER or DOOR, and (the mask alone) EXEC or CLOSE: */
+	int64_t owed;	     /* 0: nothing */
+	bool own_filter;     /* the program has installed a seccomp filter */
+	bool own_seccomp;    /* it, another thread of its process or its creator's may have one */
+	struct watch *watch; /* owned; its messages are being put under watch, else NULL */
+	/* While ENTER or DOOR, and (the mask alone) EXEC, CLOSE or WATCH: */
 	int grant_fd; /* owned; -1 once it was given */
 	bool grant_cloexec;
 	uint64_t sigmask;    /* the thread's own; every signal is blocked meanwhile */

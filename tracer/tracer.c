@@ -183,6 +183,9 @@ void tracer_free(struct tracer *tr)
 	tracee_free_all(&tr->table);
 	reap_free(&tr->queue);
 	unwind_free(tr->unwind);
+	for (unsigned i = 0; i < SYS_ARCH_COUNT; i++)
+		if (tr->message_file[i] > 0)
+			close(tr->message_file[i]);
 	door_free(tr->door);
 	fastpath_free(tr->fast);
 	free(tr);
@@ -202,6 +205,7 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	struct filter_options filter = tr->filter;
 	filter.readable = geteuid() != 0;
 	filter.terminals = s->see_terminals;
+	filter.messages = spawn_hands_datagram(s);
 	int r = spawn_start(s, &filter, &child, ret_stage);
 	if (r < 0)
 		return r;

@@ -34,7 +34,8 @@ bool waits_begin(struct tracer *tr, const struct door_guest *guest)
 	const struct sysent *ent = row_of(guest);
 
 	/* Of the ioctls only those that set attributes come here. */
-	if (!ent || !(filter_waits(ent) || sysent_id(ent) == SYS_ID_ioctl))
+	if (!ent ||
+	    !(filter_waits(ent) || filter_is_message(ent) || sysent_id(ent) == SYS_ID_ioctl))
 		return false;
 	struct tracee *t = tracee_find(&tr->table, guest->tid);
 	if (!t || !may_wait(t, guest)) {

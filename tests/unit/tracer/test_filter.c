@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 
 #define GRANT  0xc0ffee42u
 #define TRACED (SECCOMP_RET_TRACE | FILTER_TRACE_DATA)
@@ -94,10 +95,14 @@ static uint32_t plain_answer(const struct sysent *ent)
 		case SYS_ID_clone:
 		case SYS_ID_prctl:
 		case SYS_ID_prlimit64: /* of pid 0 */
+		case SYS_ID_socket:    /* of family 0 */
+		case SYS_ID_socketpair:
 		case SYS_ID_socketcall:
 			return SECCOMP_RET_ALLOW;
 		case SYS_ID_clone3:
 			return SECCOMP_RET_ERRNO | ENOSYS;
+		case SYS_ID_pidfd_getfd:
+			return SECCOMP_RET_ERRNO | EPERM;
 		default:
 			return TRACED;
 		}
@@ -141,6 +146,8 @@ Test(filter, native)
 			uint32_t want = plain_answer(ent);
 			if (want == SECCOMP_RET_USER_NOTIF || id == SYS_ID_clone3)
 				want = TRACED;
+			if (id == SYS_ID_pidfd_getfd)
+				want = SECCOMP_RET_ALLOW;
 			if (nr >= 0)
 				cr_expect_eq(ask(arches[i].audit, nr, nothing), want, "%s",
 					     ent->name);
@@ -256,7 +263,18 @@ Test(filter, arguments)
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_DUMPABLE, 1}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 157, {PR_SET_MM | 1ull << 32}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_I386, 172, {PR_SET_MM}, SECCOMP_RET_ERRNO | EPERM},
-		{AUDIT_ARCH_I386, 102, {1 /* socket */, 4096}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_I386, 102, {1 /* socket */, 4096}, TRACED},
+		{AUDIT_ARCH_I386, 102, {16 /* sendmsg */, 4096}, TRACED},
+		{AUDIT_ARCH_I386, 102, {17 /* recvmsg */, 4096}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 41, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC}, TRACED},
+		{AUDIT_ARCH_X86_64, 41, {AF_UNIX | 1ull << 32, SOCK_RAW}, TRACED},
+		{AUDIT_ARCH_X86_64, 41, {AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 41, {AF_INET, SOCK_DGRAM}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_I386, 360, {AF_UNIX, SOCK_DGRAM}, TRACED},
+		{AUDIT_ARCH_X86_64, 46, {3, 4096}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 46, {3, 4096, 0, 0, GRANT}, SECCOMP_RET_USER_NOTIF},
+		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES | 17}, TRACED},
+		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES | CLONE_THREAD}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_I386, 102, {2 /* bind */, 4096}, TRACED},
 		{AUDIT_ARCH_I386, 102, {2 | 1ull << 32, 4096}, TRACED},
 		{AUDIT_ARCH_I386, 102, {4 /* listen */, 4096}, SECCOMP_RET_ALLOW},
@@ -272,6 +290,37 @@ Test(filter, arguments)
 		uint32_t got = ask(rows[i].arch, rows[i].nr, rows[i].args);
 		cr_expect_eq(got, rows[i].want, "row %zu: %x", i, got);
 	}
+}
+
+/* The further filter stops what has to do with datagram sockets, and nothing else. */
+Test(filter, messages)
+{
+	static const struct {
+		uint32_t arch;
+		int nr;
+		uint64_t args[6];
+		bool stops;
+	} rows[] = {
+		{AUDIT_ARCH_X86_64, 46, {3, 4096}, true},
+		{AUDIT_ARCH_X86_64, 307, {3, 4096}, true},
+		{AUDIT_ARCH_I386, 370, {3, 4096}, true},
+		{AUDIT_ARCH_I386, 102, {16}, true},
+		{AUDIT_ARCH_I386, 102, {17}, false},
+		{AUDIT_ARCH_X86_64, 41, {AF_UNIX, SOCK_DGRAM}, true},
+		{AUDIT_ARCH_X86_64, 41, {AF_UNIX, SOCK_STREAM}, false},
+		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES}, true},
+		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES | CLONE_THREAD}, false},
+		{AUDIT_ARCH_X86_64, 257, {0}, false},
+		{AUDIT_ARCH_ARM, 5, {0}, false},
+	};
+	const uint32_t stop = SECCOMP_RET_TRACE | FILTER_MESSAGE_DATA;
+
+	cr_assert_eq(filter_build_messages(program, FILTER_MAX, &program_len), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_eq(ask(rows[i].arch, rows[i].nr, rows[i].args),
+			     rows[i].stops ? stop : SECCOMP_RET_ALLOW, "row %zu", i);
+	size_t len;
+	cr_expect_eq(filter_build_messages(program, program_len - 1, &len), -E2BIG);
 }
 
 #endif

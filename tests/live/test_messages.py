@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""sendmsg and sendmmsg: held to the connect rules where they follow an address to a path, else as without warder."""
+
+import array
+import os
+import socket
+import struct
+
+from run_help import RunCase, Talk, both_users, deny, fixture, main, needs
+
+CALLS = fixture("message_calls")
+WAYS = ("64", "32", "socketcall") if os.uname().machine == "x86_64" else ("64",)
+PYTHON = "/usr/bin/python3"  # not one of the tester's own
+# Rows about a path that leads to somebody, who is out of reach without a rule.
+TO_PATHS = ("a path", "a path, of a raw socket", "a path, no signal", "nothing to a path", "a link",
+            "another type", "closed", "connected, to another", "several", "the rest")
+
+
+class MessageCase(RunCase):
+    """Datagram sockets in `outside`, whose owner is the test."""
+
+    def setUp(self):
+        super().setUp()
+        self.sockets = {}
+        for name, kind in (("dgram", socket.SOCK_DGRAM), ("other", socket.SOCK_DGRAM),
+                           ("closed", socket.SOCK_DGRAM), ("stream", socket.SOCK_STREAM)):
+            s = self.sockets[name] = socket.socket(socket.AF_UNIX, kind)
+            self.addCleanup(s.close)
+            s.bind(self.there(name))
+            s.setblocking(False)
+            os.chmod(self.there(name), 0 if name == "closed" else 0o777)
+        self.sockets["stream"].listen(10)
+        os.symlink("dgram", self.there("link"))
+
+    def there(self, name):
+        return os.path.join(self.outside, name)
+
+    def received(self, name="dgram"):
+        """All that has come, which makes room for more."""
+        found = []
+        try:
+            while True:
+                found.append(self.sockets[name].recv(1000))
+        except BlockingIOError:
+            return found
+
+    def python(self, text, *args, rules=None, **more):
+        rules = ["--rule", f"allow connect {self.outside}"] if rules is None else rules
+        return self.run_report(*rules, "--", PYTHON, "-c", text, *args, **more)
+
+
+@both_users
+class Messages(MessageCase):
+    def native_rows(self, way):
+        done = self.native(CALLS, way, self.outside)
+        self.assertStatus(done)
+        return done.out.splitlines(), self.received(), self.received("other")
+
+    def test_as_without(self):
+        for way in WAYS:
+            wanted, *arrived = self.native_rows(way)
+            got = self.run_report("--rule", f"allow connect {self.outside}", "--", CALLS, way, self.outside)
+            self.assertStatus(got)
+            # Root's command has no right to another's name.
+            wanted = [w.replace("somebody else ok 11", "somebody else EPERM") for w in wanted]
+            self.assertEqual(wanted, got.out.splitlines(), f"{way}{got}")
+            self.assertEqual(arrived, [self.received(), self.received("other")], way)
+            self.assertEqual([], got.denials(verdict="sandbox"), got)
+
+    def test_refused_outside(self):
+        for way in WAYS:
+            wanted, *_ = self.native_rows(way)
+            wanted = [w.replace("somebody else ok 11", "somebody else EPERM") for w in wanted]
+            got = self.run_report("--", CALLS, way, self.outside)
+            self.assertStatus(got)
+            differ = {a.rsplit(" ok ")[0].rsplit(" E")[0]: b for a, b in zip(wanted, got.out.splitlines()) if a != b}
+            for what, line in differ.items():
+                if what in TO_PATHS:
+                    self.assertEqual(f"{what} EACCES", line, way)
+                else:  # without a connection, and what fails of itself
+                    self.assertIn(what.strip().split(",")[0], ("connect", "connected", "shut down", "11 bytes",
+                                                               "out of band"), differ)
+            # To "closed" a user may not send anyway; the rest was missing.
+            wanted = set(TO_PATHS) - {"the rest"} - ({"closed"} if self.uid else set())
+            self.assertEqual(wanted, set(differ) & set(TO_PATHS), differ)
+            self.assertEqual([[], []], [self.received(), self.received("other")])
+            [denial] = got.denials(self.there("other"))
+            self.assertEqual((["connect"], "sandbox"), (denial["access"], denial["verdict"]))
+            self.assertEqual([], got.denials(self.there("missing")), got)
+
+    def test_asked_in_place(self):
+        text = ("import socket, sys\n"
+                "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                "for name in sys.argv[1:]:\n"
+                " try: print(s.sendmsg([b'a ', b'message'], [], 0, name))\n"
+                " except OSError as e: print(e.strerror)\n")
+        done = self.hold("--", PYTHON, "-c", text, self.there("dgram"), self.there("other"),
+                         answer=lambda q: {"answer": "allow" if q["path"].endswith("dgram") else "deny",
+                                           "lifetime": "once", "scope": 0})
+        self.assertEqual("9\nPermission denied\n", done.out, done)
+        self.assertEqual([(["connect"], "sendmsg")] * 2, [(q["access"], q["call"]) for q in done.asked])
+        self.assertEqual([[b"a message"], []], [self.received(), self.received("other")])
+
+    def test_several_some_of_which_are_allowed(self):
+        """Those before the refused one go; the next call hears of it."""
+        done = self.run_report("--rule", f"allow connect {self.there('dgram')}",
+                               "--rule", f"allow connect {self.there('other')}",
+                               "--rule", f"deny connect {self.there('other')} exact", "--", CALLS, "64", self.outside)
+        self.assertIn("several ok 1\n  11 bytes\n", done.out, done)
+        self.assertEqual([], self.received("other"))
+
+    def test_threads(self):
+        """The program has many, some of which never sleep."""
+        done = self.python(
+            "import socket, sys, threading\n"
+            "over = False\n"
+            "def spin():\n"
+            " while not over: pass\n"
+            "for i in range(3): threading.Thread(target=spin, daemon=True).start()\n"
+            "event = threading.Event()\n"
+            "threading.Thread(target=event.wait, daemon=True).start()\n"
+            "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+            "print(s.sendmsg([b'one'], [], 0, sys.argv[1]))\n"
+            "t = threading.Thread(target=lambda: print(s.sendmsg([b'two'], [], 0, sys.argv[1])))\n"
+            "t.start(); t.join(); over = True\n", self.there("dgram"))
+        self.assertEqual("3\n3\n", done.out, done)
+        self.assertEqual([b"one", b"two"], self.received())
+
+    def test_children_and_other_programs(self):
+        text = ("import os, socket, subprocess, sys\n"
+                "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                "if not os.fork():\n"
+                " try: s.sendmsg([b'x'], [], 0, sys.argv[1])\n"
+                " except OSError as e: print(e.strerror, flush=True)\n"
+                " os._exit(0)\n"
+                "os.wait()\n"
+                "s.set_inheritable(True)\n"
+                "subprocess.run([sys.executable, '-c', sys.argv[2], str(s.fileno()), sys.argv[1]], close_fds=False)\n")
+        child = ("import socket, sys\n"
+                 "try: socket.socket(fileno=int(sys.argv[1])).sendmsg([b'x'], [], 0, sys.argv[2])\n"
+                 "except OSError as e: print(e.strerror, flush=True)\n")
+        done = self.python(text, self.there("dgram"), child, rules=[])
+        self.assertEqual("Permission denied\n" * 2, done.out, done)
+        self.assertEqual([], self.received())
+
+    def test_one_that_was_there_before(self):
+        """Of the user's own, as standard input: nothing is sent by it, either."""
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(s.close)
+        text = ("import socket, sys\n"
+                "try: print(socket.socket(fileno=0).sendmsg([b'x'], [], 0, sys.argv[1]))\n"
+                "except OSError as e: print(e.strerror)\n"
+                "a, b = socket.socketpair()\n"
+                "print(a.sendmsg([b'as ever']), b.recv(10))\n")
+        for rules, expected in (([], "Permission denied"), (None, "1")):
+            done = self.python(text, self.there("dgram"), rules=rules, stdin=s)
+            self.assertEqual(f"{expected}\n7 b'as ever'\n", done.out, done)
+        self.assertEqual([b"x"], self.received())
+
+
+@both_users
+class Programs(MessageCase):
+    def test_a_syslog_handler(self):
+        done = self.python("import logging.handlers, sys\n"
+                           "h = logging.handlers.SysLogHandler(sys.argv[1])\n"
+                           "logging.getLogger().addHandler(h)\n"
+                           "logging.warning('from a handler')\n", self.there("dgram"))
+        self.assertStatus(done)
+        self.assertTrue(any(b"from a handler" in m for m in self.received()), done)
+
+    @needs("/usr/bin/logger")
+    def test_logger(self):
+        done = self.run_report("--rule", f"allow connect {self.outside}", "--",
+                               "/usr/bin/logger", "--socket", self.there("dgram"), "from logger")
+        self.assertStatus(done)
+        self.assertTrue(any(b"from logger" in m for m in self.received()), done)
+
+    @needs("/usr/bin/systemd-notify")
+    def test_a_service_is_ready(self):
+        for rules, arrived in ((["--rule", f"allow connect {self.outside}"], True), ([], False)):
+            self.env["NOTIFY_SOCKET"] = self.there("dgram")
+            self.run_report(*rules, "--", "/usr/bin/systemd-notify", "--no-block", "--ready")
+            self.assertEqual(arrived, any(b"READY=1" in m for m in self.received()), rules)
+
+    def test_an_entry_for_the_journal(self):
+        """A big one goes as a sealed file."""
+        done = self.python("import array, os, socket, sys\n"
+                           "fd = os.memfd_create('entry', os.MFD_ALLOW_SEALING)\n"
+                           "os.write(fd, b'a big entry')\n"
+                           "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                           "s.sendmsg([], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))], 0, sys.argv[1])\n",
+                           self.there("dgram"))
+        self.assertStatus(done)
+        _, [(_, _, data)], *_ = self.sockets["dgram"].recvmsg(10, 100)
+        fd = array.array("i", data)[0]
+        self.addCleanup(os.close, fd)
+        self.assertEqual(b"a big entry", os.pread(fd, 100, 0))
+
+    def test_who_sent_it(self):
+        self.sockets["dgram"].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        done = self.python("import socket, sys\n"
+                           "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendmsg([b'x'], [], 0, sys.argv[1])\n",
+                           self.there("dgram"))
+        self.assertStatus(done)
+        _, [(_, _, data)], *_ = self.sockets["dgram"].recvmsg(10, 100)
+        self.assertEqual((self.uid, self.uid), struct.unpack("3i", data)[1:])
+
+
+@both_users
+class Attacks(MessageCase):
+    def assertNoneCame(self, done):
+        self.assertEqual([], self.received(), done)
+
+    def test_a_table_of_descriptors_that_another_shares(self):
+        done = self.run_report("--", CALLS, "files", self.outside)
+        self.assertIn("sent EACCES", done.out, done)
+        self.assertNoneCame(done)
+
+    def test_a_send_that_is_on_its_way_already(self):
+        done = self.run_report("--", CALLS, "race", self.outside, timeout=60)
+        self.assertEqual("made 40\n", done.out, done)
+        self.assertNoneCame(done)
+
+    def test_passed_on_in_a_message(self):
+        done = self.python(
+            "import array, os, socket, sys\n"
+            "a, b = socket.socketpair()\n"
+            "if not os.fork():\n"  # it has made none: nothing of it is watched
+            " a.close()\n"
+            " for _, _, fds in b.recvmsg(10, 100)[1]:\n"
+            "  s = socket.socket(fileno=array.array('i', fds)[0])\n"
+            "  print(s.sendmsg([b'x'], [], 0, sys.argv[1]), flush=True)\n"
+            " os._exit(0)\n"
+            "b.close()\n"
+            "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+            "try: a.sendmsg([b'y'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [s.fileno()]))])\n"
+            "except OSError as e: print(e.strerror)\n"
+            "a.close(); os.wait()\n", self.there("dgram"), rules=[])
+        self.assertEqual("Operation not permitted\n", done.out, done)
+        self.assertTrue(any("passed on" in d.get("note", "") for d in done.report["denials"]), done)
+        self.assertNoneCame(done)
+
+    def test_taken_out_of_another_process(self):
+        done = self.python("import ctypes, os, socket, sys\n"
+                           "r, w = os.pipe()\n"
+                           "libc = ctypes.CDLL(None, use_errno=True)\n"
+                           "pid = os.fork()\n"
+                           "if not pid:\n"
+                           " s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                           " os.write(w, b'%d' % s.fileno())\n"
+                           " import signal; signal.pause()\n"
+                           "number = int(os.read(r, 10))\n"
+                           "pidfd = os.pidfd_open(pid)\n"
+                           "print(libc.syscall(438, pidfd, number, 0), ctypes.get_errno())\n"
+                           "os.kill(pid, 9)\n", rules=[])
+        self.assertEqual("-1 1\n", done.out, done)
+
+    def test_a_filter_of_its_own(self):
+        """It could say that it is watched: it gets no such socket."""
+        done = self.python(
+            "import ctypes, socket, struct, sys\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            "nr = {'x86_64': 41}.get(__import__('os').uname().machine, 198)\n"
+            "code = struct.pack('HBBIHBBIHBBIHBBI', 0x20, 0, 0, 0, 0x15, 0, 1, nr, 6, 0, 0, 0x7ff05751, 6, 0, 0, 0x7fff0000)\n"
+            "buf = ctypes.create_string_buffer(code)\n"
+            "prog = struct.pack('HxxxxxxQ', 4, ctypes.addressof(buf))\n"
+            "print(libc.prctl(22, 2, prog, 0, 0))\n"
+            "try: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+            "except OSError as e: print(e.strerror)\n"
+            "socket.socket(socket.AF_UNIX).close()\n", rules=[])
+        self.assertEqual("0\nPermission denied\n", done.out, done)
+        self.assertTrue(any("datagram socket" in n for n in done.report["engine"]["notes"]), done.report["engine"])
+
+
+if __name__ == "__main__":
+    main()
