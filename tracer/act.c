@@ -322,7 +322,10 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 	}
 	if (error)
 		return on_report(tr, t, ent, error);
-	fastpath_count(tr->fast, t, ent);
+	if (fastpath_count(tr->fast, t, ent, filter_passes_call(&tr->filter, ent, t->at.args))) {
+		act_run(t); /* and makes it there */
+		return 0;
+	}
 	return act_enter(tr, t, ent);
 }
 

@@ -168,7 +168,7 @@ int family_execed(struct tracer *tr, struct tracee *t)
 	t->restore_arg = -1;
 	execfd_free(t);
 	messages_free(t);
-	fastpath_execed(t);
+	fastpath_execed(tr->fast, t);
 	take_exec_error(tr, t->tgid);
 	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));
 	act_run(t); /* by CONT: the exit stop of this execve is not needed */

@@ -12,8 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A program that opens no more files than its loader does is not worth a copied page. */
-#define STOPS_TO_START 3
+/*
+ * To look through a file's text takes as long as some ten stops: a run of no more calls than a
+ * small program's own is not worth it.
+ */
+#define STOPS_TO_LEARN 4
 /* A site that was changed and stops all the same may have been mapped anew. */
 #define HITS_TO_DOUBT 8
 /* Kernels can forbid it (proc_mem.force_override, 6.12). */
@@ -23,6 +26,7 @@ struct fastpath {
 	struct stub_marks marks;
 	struct objects *objects;
 	uint64_t patched;
+	uint64_t stops;	   /* watched calls that took the slow way */
 	unsigned failures; /* in a row: writes that the kernel did not let us do */
 };
 
@@ -54,9 +58,72 @@ uint64_t fastpath_patched(const struct fastpath *f)
 	return f ? f->patched : 0;
 }
 
-/* ---- whose address space ---- */
+/* ---- changing ---- */
 
-void fastpath_execed(struct tracee *t)
+static bool may_change(const struct fastpath *f, const struct mm *mm)
+{
+	return mm && !mm->closed && mm->tasks == 1 && f->failures < FAILURES_MAX;
+}
+
+static bool may_hold_sites(const struct maps_region *where)
+{
+	return where->ino && where->exec && !where->write && !where->shared;
+}
+
+static void note_job(struct fastpath *f, struct mm *mm, const struct patch_job *job)
+{
+	struct mm_site *s = mm_site(mm, job->site.syscall + 2);
+
+	s->hopeless = job->result < 0;
+	if (job->result < 0) {
+		f->failures += job->result != -ENOENT;
+		return;
+	}
+	f->failures = 0;
+	mm_patched(mm, s, &job->site, job->stub);
+	f->patched++;
+}
+
+/* Every site that is known of the object. */
+static void patch_object(struct fastpath *f, struct tracee *t, const struct object *o,
+			 const struct maps_region *where)
+{
+	struct patch_job job[PATCH_JOBS_MAX];
+	int mem AUTOCLOSE = patch_open(t->tid);
+	size_t n = 0;
+
+	for (size_t i = 0; i < o->len && n < PATCH_JOBS_MAX; i++) {
+		if (!object_site(o, i, where, &job[n].site, &job[n].stub))
+			continue;
+		const struct mm_site *s = mm_site(t->mm, job[n].site.syscall + 2);
+		n += s && !s->stub && !s->hopeless;
+	}
+	if (mem < 0)
+		return;
+	patch_sites(mem, &f->marks, job, n);
+	for (size_t i = 0; i < n; i++)
+		note_job(f, t->mm, &job[i]);
+}
+
+/* What the image begins in: its loader, or itself where it has none. */
+static void patch_loader(struct fastpath *f, struct tracee *t)
+{
+	struct maps_region where;
+	const struct object *o;
+	uint64_t ip, base;
+
+	if (!may_change(f, t->mm) || regs_ip(t->tid, &ip) < 0 ||
+	    maps_find(t->tid, ip, &where, &base) < 0 || !base || !may_hold_sites(&where))
+		return;
+	if (f->stops >= STOPS_TO_LEARN)
+		o = objects_survey(f->objects, t->tid, &where, base);
+	else
+		o = objects_known(f->objects, t->tid, &where, base);
+	if (o)
+		patch_object(f, t, o, &where);
+}
+
+void fastpath_execed(struct fastpath *f, struct tracee *t)
 {
 	bool filtered = t->own_filter || (t->mm && t->mm->filtered);
 
@@ -65,39 +132,8 @@ void fastpath_execed(struct tracee *t)
 	t->own_filter = filtered;
 	if (t->mm)
 		t->mm->closed = t->mm->filtered = filtered;
-}
-
-/* ---- changing ---- */
-
-static bool may_change(const struct fastpath *f, const struct mm *mm)
-{
-	return mm && !mm->closed && mm->tasks == 1 && f->failures < FAILURES_MAX;
-}
-
-/* Every site that is known of the object. */
-static void patch_object(struct fastpath *f, struct tracee *t, const struct object *o,
-			 const struct maps_region *where)
-{
-	int mem AUTOCLOSE = patch_open(t->tid);
-
-	for (size_t i = 0; mem >= 0 && i < o->len; i++) {
-		struct stub_site site;
-		uint64_t at;
-		if (!object_site(o, i, where, &site, &at))
-			continue;
-		struct mm_site *s = mm_site(t->mm, site.syscall + 2);
-		if (!s || s->stub || s->hopeless)
-			continue;
-		int r = patch_site(mem, &site, &f->marks, at);
-		s->hopeless = r < 0;
-		if (r < 0) {
-			f->failures += r != -ENOENT;
-			continue;
-		}
-		f->failures = 0;
-		mm_patched(t->mm, s, &site, at);
-		f->patched++;
-	}
+	if (f)
+		patch_loader(f, t);
 }
 
 /* A walk over what t has mapped. */
@@ -105,11 +141,6 @@ struct survey {
 	struct fastpath *f;
 	struct tracee *t;
 };
-
-static bool may_hold_sites(const struct maps_region *where)
-{
-	return where->ino && where->exec && !where->write && !where->shared;
-}
 
 static void survey_region(void *arg, const struct maps_region *where, uint64_t base)
 {
@@ -238,26 +269,37 @@ static void doubt(struct fastpath *f, struct tracee *t, struct mm_site *s)
 	s->hits = 0;
 }
 
-void fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent)
+/* The site that t is stopped behind, and what else is known of its file. */
+static void patch_here(struct fastpath *f, struct tracee *t, const struct sysent *ent,
+		       struct mm_site *s)
 {
 	struct maps_region where;
-	uint64_t base;
+	uint64_t base, syscall = t->at.ip - 2;
+	bool learns = f->stops >= STOPS_TO_LEARN;
 
-	if (!f || t->at.arch != SYS_ARCH_X86_64 || !filter_passes(ent) || !may_change(f, t->mm) ||
-	    ++t->mm->stops < STOPS_TO_START)
+	s->hopeless = true;
+	if (maps_find(t->tid, syscall, &where, &base) < 0 || !may_hold_sites(&where))
 		return;
+	const struct object *o = objects_find(f->objects, t->tid, &where, base, syscall);
+	if (!o && learns)
+		o = objects_learn(f->objects, t, ent, &where, base);
+	s->hopeless = !o && learns;
+	if (o)
+		patch_object(f, t, o, &where);
+}
+
+bool fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent, bool may_divert)
+{
+	if (!f || t->at.arch != SYS_ARCH_X86_64 || !filter_passes(ent) || !may_change(f, t->mm))
+		return false;
+	f->stops++;
 	struct mm_site *s = mm_site(t->mm, t->at.ip);
 	if (s && s->stub)
 		doubt(f, t, s);
 	if (!s || s->stub || s->hopeless)
-		return;
-	s->hopeless = true;
-	if (maps_find(t->tid, t->at.ip - 2, &where, &base) < 0 || !may_hold_sites(&where))
-		return;
-	const struct object *o = objects_find(f->objects, t->tid, &where, base, t->at.ip - 2);
-	if (!o) /* at once: a program may have threads before it comes to its libraries again */
-		o = objects_learn(f->objects, t, ent, &where, base);
-	s->hopeless = !o;
-	if (o)
-		patch_object(f, t, o, &where);
+		return false;
+	patch_here(f, t, ent, s);
+	s = mm_site(t->mm, t->at.ip);
+	return may_divert && s && s->stub && s->site.nr == t->at.nr &&
+	       regs_enter_stub(t->tid, &s->site, s->stub) == 0;
 }

@@ -1,12 +1,13 @@
 /*
  * fastpath: watched calls that succeed stop no more. Inside the room; x86-64 only.
  *
- * Once an image has made a few watched calls, the next `syscall` instruction of a mapped file that
+ * Once a run has made a few watched calls, the next `syscall` instruction of a mapped file that
  * makes one is changed: the instruction before it becomes a jump to a stub (tracer/stub.h) in the
  * unused end of the same executable segment: nothing new is mapped. Where in the file else that can
- * be done is learned with it, once for each file and run; every later image is changed at its first
- * stop in the file; and where a first thread is born, every file is that is mapped then. Written is
- * through /proc/PID/mem (tracer/patch.h).
+ * be done is learned with it, once for each file and run. Every later image is changed at its first
+ * stop in the file, and that call is made by its stub already; the file that it begins in (its
+ * loader, or a static program) before it has made any; and where a first thread is born, every file
+ * is that is mapped then. Written is through /proc/PID/mem (tracer/patch.h).
  *
  * Not done, and then every call takes its two stops: more than one task in the address space (one
  * of them could be in the middle of the bytes), a seccomp filter of the program's own (it would see
@@ -31,8 +32,11 @@ uint64_t fastpath_patched(const struct fastpath *f);
 
 /* ---- whose address space ---- */
 
-/* After an exec, a new one; NULL without memory: then it is simply slow. */
-void fastpath_execed(struct tracee *t);
+/*
+ * At the stop of an exec: a new one; NULL without memory: then it is simply slow. f may be NULL.
+ * Nothing of the image has run, so its loader is changed at once.
+ */
+void fastpath_execed(struct fastpath *f, struct tracee *t);
 /*
  * A child or thread was born of t, which is in its call still, and has not run yet: its address
  * space is t's, or a copy of it. f may be NULL.
@@ -63,5 +67,9 @@ void fastpath_surface(struct fastpath *f, struct tracee *t);
  * 0: the call, a stub's or not, is still to be made.
  */
 int fastpath_leave(struct fastpath *f, struct tracee *t);
-/* A plain call: count it, and change its site when that pays. */
-void fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent);
+/*
+ * A plain call: count it, and change its site when that pays. True: t is to go on, and makes the
+ * call by its stub; only where `may_divert`, since the stub's call may stop again.
+ */
+bool fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent,
+		    bool may_divert);

@@ -121,6 +121,18 @@ static int flags_arg(const struct sysent *ent)
 	return -1;
 }
 
+#define FLAGS_OF_CHANGE (O_ACCMODE | O_CREAT | O_TRUNC)
+
+bool filter_passes_call(const struct filter_options *options, const struct sysent *ent,
+			const uint64_t args[6])
+{
+	int flags = flags_arg(ent);
+
+	if (!filter_passes(ent) || args[ent->mark] >> 32)
+		return false;
+	return !options->see_changes || (flags >= 0 && !(args[flags] & FLAGS_OF_CHANGE));
+}
+
 /* A marked call passes, or reports. */
 static void fast_body(struct program *p, const struct sysent *ent)
 {
@@ -133,7 +145,7 @@ static void fast_body(struct program *p, const struct sysent *ent)
 	size_t unmarked = skip_unless(p, BPF_JEQ, p->options->pass);
 	if (p->options->see_changes) {
 		load(p, OFF_LOW((unsigned)flags));
-		ret_if(p, BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC, RET_TRACE);
+		ret_if(p, BPF_JSET, FLAGS_OF_CHANGE, RET_TRACE);
 	}
 	ret(p, RET_ALLOW);
 	land(p, unmarked);

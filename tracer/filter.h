@@ -78,6 +78,9 @@ int filter_build_messages(struct sock_filter *out, size_t cap, size_t *ret_len);
 bool filter_is_message(const struct sysent *ent);
 /* Can this row's call carry the fast path's marks? */
 bool filter_passes(const struct sysent *ent);
+/* Would a call with these arguments pass by the fast path's mark? */
+bool filter_passes_call(const struct filter_options *options, const struct sysent *ent,
+			const uint64_t args[6]);
 /* Do this row's calls wait at the door before they run? */
 int filter_waits(const struct sysent *ent);
 /* Does this ioctl set attributes, and wait there too? */

@@ -24,7 +24,6 @@ struct mm *mm_copy(const struct mm *mm)
 
 	if (!copy)
 		return NULL;
-	copy->stops = mm->stops;
 	copy->closed = mm->closed;
 	copy->filtered = mm->filtered;
 	copy->site = mm->len ? malloc(mm->len * sizeof(*mm->site)) : NULL;

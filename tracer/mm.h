@@ -23,9 +23,8 @@ struct mm_site {
 
 struct mm {
 	unsigned tasks;
-	unsigned stops; /* watched calls that took the slow way */
-	bool closed;	/* no site is changed any more */
-	bool filtered;	/* by a seccomp filter of the program's own; the next image will be, too */
+	bool closed;   /* no site is changed any more */
+	bool filtered; /* by a seccomp filter of the program's own; the next image will be, too */
 	size_t len, cap;
 	struct mm_site *site; /* owned; up to MM_SITES_MAX */
 };

@@ -60,6 +60,12 @@ static uint64_t offset_of(const struct maps_region *where, uint64_t address)
 	return address - where->start + where->offset;
 }
 
+/* A segment may begin and end within a page: in the middle it surely is. */
+static uint64_t middle_of(const struct maps_region *where)
+{
+	return where->start + (where->end - where->start) / 2;
+}
+
 /*
  * The filler behind the segment's last byte, up to the end of its last page: how many stubs fit,
  * and in *ret_room the file offset of the first.
@@ -80,20 +86,28 @@ static size_t measure_room(const struct maps_region *where, const struct elfmem_
 	return slots < SLOTS_MAX ? slots : SLOTS_MAX;
 }
 
+const struct object *objects_known(const struct objects *os, pid_t tid,
+				   const struct maps_region *where, uint64_t base)
+{
+	const struct object *o = find(os, where);
+	struct elfmem_text text;
+	uint64_t room, within = middle_of(where);
+
+	/* Another file may have the inode by now: then what is zero there is its data, maybe. */
+	if (!o || !o->len || !base ||
+	    elfmem_text(tid, base, within, offset_of(where, within), &text) < 0 ||
+	    measure_room(where, &text, &room) < o->len || room != o->room)
+		return NULL;
+	return o;
+}
+
 const struct object *objects_find(const struct objects *os, pid_t tid,
 				  const struct maps_region *where, uint64_t base, uint64_t syscall)
 {
 	const struct object *o = find(os, where);
-	struct elfmem_text text;
-	uint64_t room, offset = offset_of(where, syscall);
 
-	if (!o || !base || !knows(o, offset))
-		return NULL;
-	/* Another file may have the inode by now: then what is zero there is its data, maybe. */
-	if (elfmem_text(tid, base, syscall, offset, &text) < 0 ||
-	    measure_room(where, &text, &room) < o->len || room != o->room)
-		return NULL;
-	return o;
+	return o && knows(o, offset_of(where, syscall)) ? objects_known(os, tid, where, base)
+							: NULL;
 }
 
 /* ---- learning ---- */
@@ -264,8 +278,7 @@ const struct object *objects_learn(struct objects *os, const struct tracee *t,
 const struct object *objects_survey(struct objects *os, pid_t tid, const struct maps_region *where,
 				    uint64_t base)
 {
-	/* A segment may begin and end within a page: in the middle it surely is. */
-	uint64_t within = where->start + (where->end - where->start) / 2;
+	uint64_t within = middle_of(where);
 	struct elfmem_text text;
 	bool fresh;
 

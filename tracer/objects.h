@@ -41,9 +41,11 @@ const struct object *objects_find(const struct objects *os, pid_t tid,
 const struct object *objects_learn(struct objects *os, const struct tracee *t,
 				   const struct sysent *ent, const struct maps_region *where,
 				   uint64_t base);
+/* What is mapped there at base, if any site is known of it. */
+const struct object *objects_known(const struct objects *os, pid_t tid,
+				   const struct maps_region *where, uint64_t base);
 /*
- * What is mapped there at base, whether anything of it has called yet or not: looked at as a whole,
- * once. NULL: no site is known of it.
+ * The same, whether anything of it has called yet or not: looked at as a whole, once.
  */
 const struct object *objects_survey(struct objects *os, pid_t tid, const struct maps_region *where,
 				    uint64_t base);

@@ -15,11 +15,20 @@
 /* A descriptor (the caller's), or -errno. */
 int patch_open(pid_t tid);
 /*
- * The stub first, then the way to it. 0; -ENOENT: something else is there; or -errno: the kernel
- * does not let us write. Nothing was changed then that anybody reaches.
+ * One site, and what became of it. 0; -ENOENT: something else is there; or -errno: the kernel does
+ * not let us write. Nothing was changed then that anybody reaches.
  */
-int patch_site(int mem, const struct stub_site *site, const struct stub_marks *marks,
-	       uint64_t stub);
+struct patch_job {
+	struct stub_site site;
+	uint64_t stub;
+	int result;
+};
+#define PATCH_JOBS_MAX 24
+/*
+ * The stubs first, then the ways to them: up to PATCH_JOBS_MAX, by few calls where stubs follow one
+ * another and sites share pages.
+ */
+void patch_sites(int mem, const struct stub_marks *marks, struct patch_job *job, size_t n);
 /* Do the jump and the stub stand there as they were written? */
 bool patch_stands(int mem, const struct mm_site *s, const struct stub_marks *marks);
 /* The instruction is put back, where the jump is still there. Only while nobody runs there. */

@@ -131,8 +131,10 @@ static int drain(struct reap_queue *q, struct tracee_table *table)
 {
 	for (;;) {
 		pid_t tid = peek();
-		if (tid == 0)
+		if (tid == 0) {
+			q->looked = q->len > 0;
 			return 0;
+		}
 		if (!tracee_find(table, tid)) {
 			/* Its creator's word may be waiting behind it: that is better than asking.
 			 */
@@ -151,7 +153,9 @@ static int drain(struct reap_queue *q, struct tracee_table *table)
 int reap_next(struct reap_queue *q, struct tracee_table *table, struct reap_status *ret)
 {
 	if (q->len == 0) {
-		int r = drain(q, table);
+		bool looked = q->looked;
+		q->looked = false;
+		int r = looked ? 0 : drain(q, table);
 		if (q->len == 0)
 			return r < 0 ? r : 0;
 	}

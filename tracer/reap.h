@@ -27,9 +27,14 @@ struct reap_status {
 struct reap_queue {
 	struct reap_status *ring;
 	size_t head, len, cap;
+	bool looked; /* nobody was left when these were taken */
 };
 
-/* 1 and a status, 0 none now, -ENOMEM (nothing is lost). Does not block. */
+/*
+ * 1 and a status, 0 none now, -ENOMEM (nothing is lost). Does not block. Behind the last of those
+ * that were there together comes a 0 without another look: what is there since raises SIGCHLD anew,
+ * and on one CPU nothing has run meanwhile that could be.
+ */
 int reap_next(struct reap_queue *q, struct tracee_table *table, struct reap_status *ret);
 void reap_free(struct reap_queue *q);
 

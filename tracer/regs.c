@@ -195,6 +195,19 @@ int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint
 	return set(tid, &r);
 }
 
+int regs_enter_stub(pid_t tid, const struct stub_site *site, uint64_t stub)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.rip = stub + site->before_len; /* what was before the call has been done */
+	r.rax = (uint64_t)site->nr;
+	r.orig_rax = (uint64_t)-1;
+	return set(tid, &r);
+}
+
 int regs_take_report(pid_t tid, const struct regs_call *call, int mark_arg, int *ret_error)
 {
 	struct user_regs_struct r;
@@ -393,6 +406,14 @@ int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint
 	(void)site;
 	(void)stub;
 	(void)pass;
+	return -EOPNOTSUPP;
+}
+
+int regs_enter_stub(pid_t tid, const struct stub_site *site, uint64_t stub)
+{
+	(void)tid;
+	(void)site;
+	(void)stub;
 	return -EOPNOTSUPP;
 }
 

@@ -57,6 +57,8 @@ int regs_ip(pid_t tid, uint64_t *ret);
  * stub has something to report.
  */
 int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass);
+/* At a seccomp stop: this call is not made here but by its stub, whose address that is. */
+int regs_enter_stub(pid_t tid, const struct stub_site *site, uint64_t stub);
 /*
  * At a seccomp stop: the error that a stub's report brings (tracer/stub.h), 0: none. The call does
  * not run and returns that. With mark_arg >= 0 instruction pointer and that argument become those

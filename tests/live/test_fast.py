@@ -46,6 +46,47 @@ int main(int argc, char **argv)
 }
 """
 
+SPAWNER = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static char *command[] = {"/bin/true", NULL};
+static int run(void *nothing)
+{
+	execv(command[0], command);
+	_exit(127);
+}
+static char stack[65536] __attribute__((aligned(16)));
+/* spawner HOW TIMES: runs `true` so often. */
+int main(int argc, char **argv)
+{
+	int good = 0, times = atoi(argv[2]);
+	signal(SIGCHLD, strcmp(argv[1], "ignored") ? SIG_DFL : SIG_IGN);
+	for (int i = 0; i < times; i++) {
+		pid_t pid = -1;
+		int status = 1;
+		if (!strcmp(argv[1], "vfork"))
+			(pid = vfork()) || run(NULL);
+		else if (!strcmp(argv[1], "spawn"))
+			posix_spawn(&pid, command[0], NULL, NULL, command, environ);
+		else if (!strcmp(argv[1], "clone"))
+			pid = clone(run, stack + sizeof stack, SIGCHLD, NULL);
+		else
+			(pid = fork()) || run(NULL);
+		good += waitpid(pid, &status, 0) == pid ? status == 0 : !strcmp(argv[1], "ignored");
+	}
+	printf("%d of %d\n", good, times);
+	return good != times;
+}
+"""
+
 
 class FastCase(run_help.RunCase):
     def setUp(self):
@@ -73,8 +114,8 @@ class FastCase(run_help.RunCase):
 
 @both_users
 class Fast(FastCase):
-    def build(self, *how, name="opener", compiler="cc"):
-        source = self.write("home/opener.c", OPENER)
+    def build(self, *how, name="opener", compiler="cc", text=OPENER):
+        source = self.write("home/opener.c", text)
         program = os.path.join(self.project, name)
         built = subprocess.run([compiler, *how, "-o", program, source], capture_output=True, text=True)
         if built.returncode:
@@ -134,6 +175,15 @@ class Fast(FastCase):
                         ["find", "/usr/share/doc", "-name", "zz"]):
             on, off = self.both_ways(*command)
             self.assertLess(4 * self.stops(on), self.stops(off), command)
+
+    def test_a_process_that_is_born_and_runs_a_program(self):
+        """Its creator's word, its own first stop, the exec before and behind, its end: docs/fast-path.md."""
+        spawner = self.build(name="spawner", text=SPAWNER)
+        for how in ("fork", "vfork", "spawn", "clone", "ignored"):
+            on, off = self.both_ways(spawner, how, "100")
+            self.assertEqual("100 of 100\n", on.out)
+            self.assertLessEqual(self.stops(on), 5 * 100 + 50, how)
+            self.assertGreaterEqual(self.stops(off), 8 * 100, how)
 
     def test_a_filter_of_its_own_finds_no_marks(self):
         """After it has installed a filter, a program's calls are what it wrote, bit for bit."""

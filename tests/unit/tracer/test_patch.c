@@ -50,9 +50,17 @@ static void text_free(struct text *t)
 	close(t->file);
 }
 
+static int patch_by(int mem, const struct text *t)
+{
+	struct patch_job job = {.site = t->s.site, .stub = t->s.stub, .result = 1};
+
+	patch_sites(mem, &marks, &job, 1);
+	return job.result;
+}
+
 static int patch(struct text *t)
 {
-	return patch_site(t->mem, &t->s.site, &marks, t->s.stub);
+	return patch_by(t->mem, t);
 }
 
 static uint8_t *jump_of(const struct text *t)
@@ -139,7 +147,7 @@ Test(patch, a_memory_that_can_not_be_written)
 	struct text t = text_new(0x100);
 	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 
-	cr_expect_eq(patch_site(mem, &t.s.site, &marks, t.s.stub), -EBADF);
+	cr_expect_eq(patch_by(mem, &t), -EBADF);
 	cr_expect_arr_eq(jump_of(&t), code, sizeof(code));
 	cr_assert_eq(patch(&t), 0);
 	cr_expect_eq(patch_undo(mem, &t.s, &marks), -EBADF);
@@ -153,4 +161,39 @@ Test(patch, a_memory_that_can_not_be_written)
 	cr_expect_eq(patch_open(-1), -ENOENT);
 	close(mem);
 	text_free(&t);
+}
+
+/* Each by itself, together: one that is not as expected leaves the others as they would be. */
+Test(patch, many_at_once)
+{
+	static const size_t offsets[] = {0x700, 0x10, 0x100, PAGE - 3, PAGE + 0x80, PAGE + 0xf00};
+	enum { N = sizeof(offsets) / sizeof(*offsets) };
+
+	for (unsigned spoilt = 0; spoilt <= 2 * N; spoilt++) {
+		struct text t = text_new(offsets[0]);
+		struct patch_job job[N];
+		for (unsigned i = 0; i < N; i++) {
+			uint64_t at = (uintptr_t)t.at + offsets[i];
+			cr_assert_eq(pwrite(t.mem, code, sizeof(code), (off_t)at), sizeof(code));
+			job[i] = (struct patch_job){.site = t.s.site, .result = 1};
+			job[i].site.syscall = at + 5;
+			/* Stubs follow one another, but for a gap. */
+			job[i].stub = t.s.stub + (i + (i > 3)) * STUB_SIZE;
+		}
+		if (spoilt < N)
+			write_byte(&t, job[spoilt].site.syscall - 1, 0x77);
+		else if (spoilt < 2 * N)
+			write_byte(&t, job[spoilt - N].stub + STUB_SIZE - 1, 0x77);
+		patch_sites(t.mem, &marks, job, N);
+		for (unsigned i = 0; i < N; i++) {
+			bool ok = spoilt == 2 * N || i != spoilt % N;
+			struct mm_site s = {.site = job[i].site, .stub = job[i].stub};
+			cr_expect_eq(job[i].result, ok ? 0 : -ENOENT, "%u of %u", i, spoilt);
+			cr_expect_eq(patch_stands(t.mem, &s, &marks), ok);
+			const uint8_t *at = (const uint8_t *)(uintptr_t)job[i].site.syscall;
+			cr_expect_eq(at[-5], ok ? 0xe9 : 0xb8);
+			cr_expect_arr_eq(at, code + 5, 3);
+		}
+		text_free(&t);
+	}
 }
