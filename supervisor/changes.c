@@ -1,7 +1,6 @@
 #include "supervisor/changes.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,25 +54,21 @@ static void add(struct changes *c, const char *verb, const char *path)
 {
 	if (known(c, verb, path))
 		return;
-	if (c->len == CHANGES_MAX) {
-		c->more++;
+	if (c->full)
 		return;
-	}
 	if (c->len == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 16;
 		struct change *item = realloc(c->item, cap * sizeof *item);
-		if (!item) {
-			c->more++;
+		c->full = !item;
+		if (!item)
 			return;
-		}
 		c->item = item;
 		c->cap = cap;
 	}
 	char *copy = strdup(path);
 	if (copy)
 		c->item[c->len++] = (struct change){verb, copy};
-	else
-		c->more++;
+	c->full = !copy || c->len == CHANGES_MAX;
 }
 
 void changes_add(struct changes *c, const struct call *call, const char *skip_dir)
@@ -100,9 +95,15 @@ void changes_write(const struct changes *c, size_t lines, struct buf *out)
 	size_t shown = c->len < lines ? c->len : lines;
 	for (size_t i = 0; i < shown; i++)
 		buf_addf(out, "%s %s\n", c->item[i].verb, c->item[i].path);
-	uint64_t more = c->len - shown + c->more;
-	if (more)
-		buf_addf(out, "and %" PRIu64 " more\n", more);
+	if (c->len > shown)
+		buf_addf(out, "and %s%zu more\n", c->full ? "at least " : "", c->len - shown);
+	else if (c->full)
+		buf_add_str(out, "and more\n");
+}
+
+bool changes_are_enough(const struct changes *c)
+{
+	return c->full;
 }
 
 void changes_release(struct changes *c)

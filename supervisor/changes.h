@@ -6,7 +6,8 @@
 #include "supervisor/access.h"
 #include "tracer/buf.h"
 
-#define CHANGES_MAX 1000
+/* A question shows a dozen. Each that is seen stops its thread twice: the rest pass unseen. */
+#define CHANGES_MAX 200
 
 struct change {
 	const char *verb; /* static: "made", "wrote", "removed", "moved" */
@@ -17,12 +18,14 @@ struct changes {
 	struct change *item;
 	size_t len;
 	size_t cap;
-	uint64_t more; /* beyond CHANGES_MAX */
+	bool full; /* there may be more, which nobody saw */
 };
 
 /* A resolved call that succeeded. Each (verb, path) once. Paths below skip_dir (may be NULL) don't
  * count. */
 void changes_add(struct changes *c, const struct call *call, const char *skip_dir);
-/* Lines for the question: at most `lines`, then "and N more". Escaping is the painter's. */
+/* Lines for the question: at most `lines`, then how many more. Escaping is the painter's. */
 void changes_write(const struct changes *c, size_t lines, struct buf *out);
+/* Are enough known? */
+bool changes_are_enough(const struct changes *c);
 void changes_release(struct changes *c);

@@ -32,6 +32,8 @@ static void changed(struct run *r, const struct tracer_event *ev)
 	struct call_view view = {ev->who.tid, ev->pid};
 	if (!call_resolve(ev->call, view))
 		changes_add(&r->changes, ev->call, r->session->tmpdir);
+	if (changes_are_enough(&r->changes))
+		tracer_changes_known(r->tracer);
 	tracer_deny(r->tracer, ev->who);
 }
 

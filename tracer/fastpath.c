@@ -27,10 +27,11 @@ struct fastpath {
 	struct objects *objects;
 	uint64_t patched;
 	uint64_t stops;	   /* watched calls that took the slow way */
+	enum stub_way way; /* of a new stub */
 	unsigned failures; /* in a row: writes that the kernel did not let us do */
 };
 
-int fastpath_new(const struct stub_marks *marks, struct fastpath **ret)
+int fastpath_new(const struct stub_marks *marks, enum stub_way way, struct fastpath **ret)
 {
 	struct fastpath *f = calloc(1, sizeof(*f));
 
@@ -41,6 +42,7 @@ int fastpath_new(const struct stub_marks *marks, struct fastpath **ret)
 		return -ENOMEM;
 	}
 	f->marks = *marks;
+	f->way = way;
 	*ret = f;
 	return 0;
 }
@@ -96,6 +98,7 @@ static void patch_object(struct fastpath *f, struct tracee *t, const struct obje
 		if (!object_site(o, i, where, &job[n].site, &job[n].stub))
 			continue;
 		const struct mm_site *s = mm_site(t->mm, job[n].site.syscall + 2);
+		job[n].site.way = f->way;
 		n += s && !s->stub && !s->hopeless;
 	}
 	if (mem < 0)
@@ -201,8 +204,8 @@ void fastpath_close(struct fastpath *f, struct tracee *t)
 		/* The stub stays, if nobody comes to it any more: a handler may return into it. */
 		if (s->stub && t->mm->tasks == 1)
 			(void)patch_undo(mem, s, &f->marks);
-		else if (s->stub && patch_switch_off(mem, s, &f->marks) == 0)
-			s->off = true;
+		else if (s->stub)
+			(void)patch_switch(mem, s, &f->marks, STUB_WAY_PLAIN);
 	}
 }
 
@@ -215,6 +218,11 @@ static bool stands(const struct fastpath *f, const struct tracee *t, const struc
 	return mem >= 0 && patch_stands(mem, s, &f->marks);
 }
 
+static uint32_t mark_at(const struct fastpath *f, const struct mm_site *s, uint64_t ip)
+{
+	return stub_mark(&s->site, &f->marks, ip - s->stub);
+}
+
 void fastpath_surface(struct fastpath *f, struct tracee *t)
 {
 	uint64_t ip;
@@ -223,7 +231,7 @@ void fastpath_surface(struct fastpath *f, struct tracee *t)
 		return;
 	const struct mm_site *s = mm_site_of_stub(t->mm, ip);
 	if (s && stands(f, t, s))
-		(void)regs_leave_stub(t->tid, &s->site, s->stub, f->marks.pass); /* ESRCH */
+		(void)regs_leave_stub(t->tid, &s->site, s->stub, mark_at(f, s, ip)); /* ESRCH */
 }
 
 /* Does it come from the marked call of this stub? The mark may have met something there. */
@@ -232,7 +240,24 @@ static bool is_marked_call(const struct fastpath *f, const struct tracee *t,
 {
 	if (t->at.nr != s->site.nr || stub_place(&s->site, t->at.ip - s->stub) != STUB_CALLED)
 		return false;
-	return upper == f->marks.pass || stands(f, t, s);
+	return upper == mark_at(f, s, t->at.ip) || stands(f, t, s);
+}
+
+void fastpath_all_pass(struct fastpath *f)
+{
+	f->way = STUB_WAY_PASS;
+}
+
+/* Stubs that have made calls to be looked at, when none is any more. */
+static void go_the_new_way(struct fastpath *f, struct tracee *t)
+{
+	int mem AUTOCLOSE = patch_open(t->tid);
+
+	for (size_t i = 0; mem >= 0 && i < t->mm->len; i++) {
+		struct mm_site *s = &t->mm->site[i];
+		if (s->stub && s->site.way == STUB_WAY_LOOK)
+			(void)patch_switch(mem, s, &f->marks, f->way); /* else it stays slow */
+	}
 }
 
 int fastpath_leave(struct fastpath *f, struct tracee *t)
@@ -253,7 +278,9 @@ int fastpath_leave(struct fastpath *f, struct tracee *t)
 		t->at.ip = s ? s->ip : t->at.ip;
 		(void)regs_take_report(t->tid, &t->at, s ? ent->mark : -1, &error); /* ESRCH */
 	} else if (s && is_marked_call(f, t, s, upper)) {
-		*arg -= (uint64_t)f->marks.pass << 32;
+		*arg -= (uint64_t)mark_at(f, s, t->at.ip) << 32;
+		if (s->site.way != f->way)
+			go_the_new_way(f, t);
 		t->at.ip = s->ip;
 		(void)regs_move(t->tid, &t->at, (unsigned)ent->mark); /* ESRCH */
 	}

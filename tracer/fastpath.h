@@ -25,8 +25,14 @@
 struct fastpath; /* what is known of files; one a tracer */
 struct mm;	 /* an address space; tracees refer to it */
 
-int fastpath_new(const struct stub_marks *marks, struct fastpath **ret);
+/* way: how stubs go, until fastpath_all_pass(). */
+int fastpath_new(const struct stub_marks *marks, enum stub_way way, struct fastpath **ret);
 void fastpath_free(struct fastpath *f);
+/*
+ * From now on calls that change something pass, too: new stubs' at once, those of an address space
+ * that has stubs from the next one on that stops there.
+ */
+void fastpath_all_pass(struct fastpath *f);
 /* Sites changed so far, in all address spaces. */
 uint64_t fastpath_patched(const struct fastpath *f);
 

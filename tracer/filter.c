@@ -140,13 +140,12 @@ static void fast_body(struct program *p, const struct sysent *ent)
 
 	load(p, OFF_HIGH((unsigned)ent->mark));
 	ret_if(p, BPF_JEQ, p->options->report, SECCOMP_RET_TRACE | FILTER_REPORT_DATA);
-	if (p->options->see_changes && flags < 0)
+	ret_if(p, BPF_JEQ, p->options->pass, RET_ALLOW);
+	if (!p->options->see_changes || flags < 0)
 		return;
-	size_t unmarked = skip_unless(p, BPF_JEQ, p->options->pass);
-	if (p->options->see_changes) {
-		load(p, OFF_LOW((unsigned)flags));
-		ret_if(p, BPF_JSET, FLAGS_OF_CHANGE, RET_TRACE);
-	}
+	size_t unmarked = skip_unless(p, BPF_JEQ, p->options->look);
+	load(p, OFF_LOW((unsigned)flags));
+	ret_if(p, BPF_JSET, FLAGS_OF_CHANGE, RET_TRACE);
 	ret(p, RET_ALLOW);
 	land(p, unmarked);
 }

@@ -24,7 +24,7 @@
  * arguments that it has stay as they are, since a filter of the tracee's own may kill for a bit too
  * much in one. args[5] would not do: i386's SYSENTER keeps the stack in it.
  *
- * A call of the fast path passes by its mark; with see_changes only an open for reading does.
+ * A call of the fast path passes by its mark; by the mark `look` only an open for reading does.
  *
  * Every stop of ours has FILTER_TRACE_DATA as its data: of several filters that want a tracer the
  * last one installed has its data seen, and another's TRACE is none of ours.
@@ -50,8 +50,8 @@ struct filter_options {
 	 * The fast path's marks (tracer/stub.h), 0: none. They sit in the upper half of
 	 * args[row.mark] and are looked at in 64-bit calls only.
 	 */
-	uint32_t pass, report;
-	bool see_changes; /* calls that change something stop all the same */
+	uint32_t pass, look, report;
+	bool see_changes; /* calls that change something stop, but for those marked `pass` */
 	bool native;	  /* nothing is refused: what would wait at the door stops for the tracer,
 			   * and what is answered above stops (clone3) or passes (ioctls) */
 	bool terminals;	  /* the ioctls of terminals stop, too */

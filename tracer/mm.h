@@ -18,7 +18,6 @@ struct mm_site {
 	struct stub_site site; /* where there is a stub */
 	unsigned hits;	       /* watched calls that did not take their stub */
 	bool hopeless;	       /* it can't be changed */
-	bool off; /* its stub leaves every call to the plain `syscall` (stub_switch()) */
 };
 
 struct mm {

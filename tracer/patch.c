@@ -129,8 +129,6 @@ static bool stub_stands(int mem, const struct mm_site *s, const struct stub_mark
 
 	if (stub_build(&s->site, marks, s->stub, stub, jump) < 0)
 		return false;
-	if (s->off)
-		stub[stub_switch(&s->site)] = 0;
 	return holds(mem, s->stub, stub, sizeof(stub));
 }
 
@@ -149,11 +147,16 @@ int patch_undo(int mem, const struct mm_site *s, const struct stub_marks *marks)
 	return write_at(mem, jump_of(&s->site), s->site.before, STUB_JUMP);
 }
 
-int patch_switch_off(int mem, const struct mm_site *s, const struct stub_marks *marks)
+int patch_switch(int mem, struct mm_site *s, const struct stub_marks *marks, enum stub_way way)
 {
 	uint8_t jump[STUB_JUMP];
+	struct stub_site then = s->site;
 
 	if (!stub_stands(mem, s, marks, jump))
 		return -ENOENT;
-	return write_at(mem, s->stub + stub_switch(&s->site), &(uint8_t){0}, 1);
+	then.way = way;
+	int r = write_at(mem, s->stub + stub_switch(&then), &(uint8_t){stub_switch_byte(&then)}, 1);
+	if (r == 0)
+		s->site.way = way;
+	return r;
 }

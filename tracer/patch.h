@@ -33,5 +33,5 @@ void patch_sites(int mem, const struct stub_marks *marks, struct patch_job *job,
 bool patch_stands(int mem, const struct mm_site *s, const struct stub_marks *marks);
 /* The instruction is put back, where the jump is still there. Only while nobody runs there. */
 int patch_undo(int mem, const struct mm_site *s, const struct stub_marks *marks);
-/* The stub is switched off (stub_switch()), whoever runs there. */
-int patch_switch_off(int mem, const struct mm_site *s, const struct stub_marks *marks);
+/* The stub goes this way from now on, whoever runs there. */
+int patch_switch(int mem, struct mm_site *s, const struct stub_marks *marks, enum stub_way way);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SYSCALL_SIZE 2
+#define SHORT_JUMP   2
 
 /* Offsets behind the instruction that was replaced. */
 #define AT_SWITCH   8u	/* the second byte of the jump over the way to the plain call */
@@ -13,6 +14,9 @@
 #define AT_CALL	    28u /* the marked call, */
 #define AT_CALLED   30u /* and behind it */
 #define AT_UNMARKED 44u /* the mark is off again */
+
+#define MARKED_SIZE (AT_UNMARKED - AT_MARK)
+#define REPORT_SIZE (10 + MARKED_SIZE + STUB_JUMP)
 
 /* What is being written, and where it will stand. */
 struct code {
@@ -91,6 +95,32 @@ static size_t skip_if_error(struct code *c, uint8_t error)
 	return skip_if_rcx_is_zero(c);
 }
 
+/* From the tests of the result to the jump back. */
+static size_t tests_len(const struct stub_site *s)
+{
+	return (s->two_paths ? 3 : 2) * 6 + STUB_JUMP;
+}
+
+/* The other marked call: behind all else. */
+static size_t at_look(const struct stub_site *s)
+{
+	return s->before_len + AT_UNMARKED + tests_len(s) + REPORT_SIZE;
+}
+
+size_t stub_switch(const struct stub_site *s)
+{
+	return s->before_len + AT_SWITCH;
+}
+
+uint8_t stub_switch_byte(const struct stub_site *s)
+{
+	size_t from = stub_switch(s) + 1;
+
+	if (s->way == STUB_WAY_PLAIN)
+		return 0;
+	return (uint8_t)((s->way == STUB_WAY_LOOK ? at_look(s) : s->before_len + AT_MARK) - from);
+}
+
 static void body(struct code *c, const struct stub_site *s, const struct stub_marks *marks)
 {
 	uint64_t back = s->syscall + SYSCALL_SIZE;
@@ -101,10 +131,11 @@ static void body(struct code *c, const struct stub_site *s, const struct stub_ma
 	size_t ours = skip_if_rcx_is_zero(c);
 	jump_to(c, s->syscall);
 
-	land(c, ours);
+	c->out[ours - 1] = stub_switch_byte(s);
 	BUG(c->len != s->before_len + AT_MARK);
 	marked_call(c, s, marks->pass);
 	BUG(c->len != s->before_len + AT_UNMARKED);
+	size_t tests = c->len;
 	size_t eacces = skip_if_error(c, EACCES);
 	size_t eperm = skip_if_error(c, EPERM);
 	size_t exdev = s->two_paths ? skip_if_error(c, EXDEV) : 0;
@@ -123,19 +154,27 @@ static void body(struct code *c, const struct stub_site *s, const struct stub_ma
 	put32(c, s->nr + 1);
 	marked_call(c, s, marks->report);
 	jump_to(c, back);
+
+	BUG(c->len != at_look(s));
+	marked_call(c, s, marks->look);
+	PUT(c, 0xeb, (uint8_t)(tests - (c->len + SHORT_JUMP)));
 }
 
-/* From the tests of the result to the jump back. */
-static size_t tests_len(const struct stub_site *s)
+static bool is_look(const struct stub_site *s, uint64_t offset)
 {
-	return (s->two_paths ? 3 : 2) * 6 + STUB_JUMP;
+	return offset >= at_look(s) && offset < at_look(s) + MARKED_SIZE + SHORT_JUMP;
+}
+
+uint32_t stub_mark(const struct stub_site *s, const struct stub_marks *marks, uint64_t offset)
+{
+	return is_look(s, offset) ? marks->look : marks->pass;
 }
 
 enum stub_place stub_place(const struct stub_site *s, uint64_t offset)
 {
 	if (offset < s->before_len)
 		return STUB_BEGIN;
-	offset -= s->before_len;
+	offset -= is_look(s, offset) ? at_look(s) - AT_MARK : s->before_len;
 	if (offset < AT_CALL)
 		return STUB_UNMADE;
 	if (offset < AT_CALLED)
@@ -148,11 +187,6 @@ enum stub_place stub_place(const struct stub_site *s, uint64_t offset)
 bool stub_reports(const struct stub_site *s, int64_t result)
 {
 	return result == -EACCES || result == -EPERM || (s->two_paths && result == -EXDEV);
-}
-
-size_t stub_switch(const struct stub_site *s)
-{
-	return s->before_len + AT_SWITCH;
 }
 
 int stub_reported_error(uint64_t orig_rax)

@@ -20,9 +20,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STUB_SIZE     128
+#define STUB_SIZE     160
 #define STUB_INSN_MAX 15 /* x86's longest instruction */
 #define STUB_JUMP     5	 /* bytes of the jump that replaces the instruction */
+
+/* How a stub makes the call: one byte of it decides. */
+enum stub_way {
+	STUB_WAY_PASS,	/* marked to pass */
+	STUB_WAY_LOOK,	/* marked to pass unless it changes something */
+	STUB_WAY_PLAIN, /* it leaves it to the plain `syscall`, without a mark */
+};
 
 struct stub_site {
 	uint64_t syscall;	       /* address of the syscall instruction */
@@ -31,10 +38,12 @@ struct stub_site {
 	int32_t nr;		       /* the watched number */
 	uint8_t mark_arg;	       /* 0, 1 or 2: which argument carries the mark */
 	bool two_paths;		       /* EXDEV can be Landlock's */
+	enum stub_way way;
 };
 
 struct stub_marks {
 	uint32_t pass;	 /* the filter lets the call through */
+	uint32_t look;	 /* the same, but a call that changes something stops */
 	uint32_t report; /* the filter stops the thread */
 };
 
@@ -57,13 +66,16 @@ enum stub_place {
 	STUB_REPORTS, /* it reports; or no place of this stub */
 };
 enum stub_place stub_place(const struct stub_site *site, uint64_t offset);
+/* The mark that the argument has there, where it is MARKED or CALLED. */
+uint32_t stub_mark(const struct stub_site *site, const struct stub_marks *marks, uint64_t offset);
 /* Would a stub report this result? */
 bool stub_reports(const struct stub_site *site, int64_t result);
 /*
- * The offset of the one byte that decides: 0 there, and from then on the stub leaves every call to
- * the plain `syscall`, without a mark. A byte is written at once, whoever runs there meanwhile.
+ * The offset of the byte that decides, and what it is for the site's way. A byte is written at
+ * once, whoever runs there meanwhile: who has come past it goes on as it was.
  */
 size_t stub_switch(const struct stub_site *site);
+uint8_t stub_switch_byte(const struct stub_site *site);
 /*
  * The error that a report brings: orig_rax at its stop holds the number below and the error above.
  * 0: that was no report of a stub.

@@ -116,11 +116,16 @@ static int new_marks(struct tracer *tr)
 	do {
 		r = new_mark(&marks.pass);
 		if (r == 0)
+			r = new_mark(&marks.look);
+		if (r == 0)
 			r = new_mark(&marks.report);
-	} while (r == 0 && marks.pass == marks.report);
+	} while (r == 0 && (marks.pass == marks.report || marks.pass == marks.look ||
+			    marks.look == marks.report));
 	if (r == 0)
-		r = fastpath_new(&marks, &tr->fast);
+		r = fastpath_new(&marks, tr->options.see_changes ? STUB_WAY_LOOK : STUB_WAY_PASS,
+				 &tr->fast);
 	tr->filter.pass = marks.pass;
+	tr->filter.look = marks.look;
 	tr->filter.report = marks.report;
 	return r;
 }
@@ -223,6 +228,13 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 		tr->terminal_session = child.pid;
 	*ret_pid = child.pid;
 	return 0;
+}
+
+void tracer_changes_known(struct tracer *tr)
+{
+	tr->options.see_changes = tr->filter.see_changes = false;
+	if (tr->fast)
+		fastpath_all_pass(tr->fast);
 }
 
 int tracer_fd(const struct tracer *tr)

@@ -239,6 +239,8 @@ int tracer_again(struct tracer *t, struct tracee_name who);
  */
 int tracer_stack(struct tracer *t, struct tracee_name who, size_t max, struct unwind_stack **ret);
 
+/* Enough of them was told: no more TRACER_CHANGED, and such calls need not stop. */
+void tracer_changes_known(struct tracer *t);
 /* Is the name still that of a living thread that is held, waits or is looked at (ENTERS)? */
 bool tracer_is_held(const struct tracer *t, struct tracee_name who);
 /* Number of living processes; their pids in pids[0..n) (up to cap). */

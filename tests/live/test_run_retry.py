@@ -2,6 +2,7 @@
 """Retry mode: refused first, asked at the end, shown what changed, run again."""
 
 import os
+import shutil
 import signal
 import subprocess
 
@@ -51,6 +52,36 @@ class Retry(RunCase):
         self.assertNotIn(self.tmp, q["text"])
         self.assertEqual(["bash", "-c"], q["argv"][:2])
         self.assertEqual(1, done.report["runs"])
+
+    def test_of_many_changes_the_first_are_shown(self):
+        """And what is beyond passes without a stop, in old processes, in new ones, and beside threads."""
+        script = ("import os, sys, threading\n"
+                  "stop = threading.Event()\n"
+                  "if sys.argv[1] == 'threads': threading.Thread(target=stop.wait).start()\n"
+                  "for i in range(1500):\n"
+                  "    os.close(os.open(f'made/{i:04}', os.O_CREAT | os.O_EXCL | os.O_WRONLY))\n"
+                  "for i in range(1500): os.close(os.open(f'made/{i:04}', os.O_WRONLY))\n"
+                  "if not os.fork():\n"
+                  "    for i in range(1500): os.mkdir(f'made/{i:04}d')\n"
+                  "    os._exit(0)\n"
+                  "print(os.wait()[1])\n"
+                  "try: open(sys.argv[2])\n"
+                  "except PermissionError: print('refused')\n"
+                  "stop.set()\n")
+        self.env["PATH"] = "/usr/bin:/bin"  # an interpreter that the default policy opens
+        for how in ("one", "threads"):
+            made = os.path.join(self.project, "made")
+            os.mkdir(made)
+            self.own(made)
+            done = self.retry("--", "python3", "-c", script, how, self.secret, rerun="deny")
+            self.assertStatus(done)
+            self.assertEqual("0\nrefused\n", done.out)
+            q, = done.reruns
+            self.assertEqual([f"made {made}/{i:04}" for i in range(12)] + ["and at least 188 more", ""],
+                             q["text"].split("\n"))
+            self.assertEqual(3000, len(os.listdir(made)))
+            self.assertLess(done.report["engine"]["stops"], 2 * 200 + 300, how)
+            shutil.rmtree(made)
 
     def test_nothing_changed_is_said_too(self):
         done = self.retry("--", "cat", self.secret)

@@ -13,7 +13,8 @@
 
 #define PAGE 4096
 
-static const struct stub_marks marks = {.pass = 0xdead0001, .report = 0xbeef0002};
+static const struct stub_marks marks = {
+	.pass = 0xdead0001, .look = 0xdead0003, .report = 0xbeef0002};
 static const uint8_t code[] = {0xb8, 1, 1, 0, 0, 0x0f, 0x05, 0xc3};
 
 struct text {
@@ -94,19 +95,22 @@ Test(patch, there_and_back)
 	}
 }
 
-Test(patch, switched_off_it_is_one_byte)
+Test(patch, another_way_is_one_byte)
 {
 	struct text t = text_new(0x100);
 	uint8_t before[STUB_SIZE];
 
 	cr_assert_eq(patch(&t), 0);
 	memcpy(before, (void *)t.s.stub, sizeof(before));
-	cr_assert_eq(patch_switch_off(t.mem, &t.s, &marks), 0);
-	before[stub_switch(&t.s.site)] = 0;
-	cr_expect_arr_eq((uint8_t *)t.s.stub, before, sizeof(before));
-	cr_expect_not(patch_stands(t.mem, &t.s, &marks));
-	t.s.off = true;
-	cr_expect(patch_stands(t.mem, &t.s, &marks));
+	for (enum stub_way way = STUB_WAY_PLAIN + 1; way-- > 0;) {
+		struct mm_site old = t.s;
+		cr_assert_eq(patch_switch(t.mem, &t.s, &marks, way), 0);
+		cr_expect_eq(t.s.site.way, way);
+		before[stub_switch(&t.s.site)] = stub_switch_byte(&t.s.site);
+		cr_expect_arr_eq((uint8_t *)t.s.stub, before, sizeof(before));
+		cr_expect_not(patch_stands(t.mem, &old, &marks));
+		cr_expect(patch_stands(t.mem, &t.s, &marks));
+	}
 	text_free(&t);
 }
 
@@ -134,7 +138,7 @@ Test(patch, only_what_is_as_expected_is_changed)
 		if (n < 5 || n >= 7)
 			cr_expect_eq(patch_undo(t.mem, &t.s, &marks), -ENOENT, "%u", n);
 		if (n >= 7)
-			cr_expect_eq(patch_switch_off(t.mem, &t.s, &marks), -ENOENT);
+			cr_expect_eq(patch_switch(t.mem, &t.s, &marks, STUB_WAY_PLAIN), -ENOENT);
 		if (n < 5 || n >= 7)
 			cr_expect_arr_eq(t.at, all, sizeof(all));
 		text_free(&t);
@@ -151,7 +155,7 @@ Test(patch, a_memory_that_can_not_be_written)
 	cr_expect_arr_eq(jump_of(&t), code, sizeof(code));
 	cr_assert_eq(patch(&t), 0);
 	cr_expect_eq(patch_undo(mem, &t.s, &marks), -EBADF);
-	cr_expect_eq(patch_switch_off(mem, &t.s, &marks), -EBADF);
+	cr_expect_eq(patch_switch(mem, &t.s, &marks, STUB_WAY_PLAIN), -EBADF);
 	cr_expect(patch_stands(mem, &t.s, &marks));
 	munmap(t.at, 3 * PAGE);
 	t.at = mmap(t.at, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
