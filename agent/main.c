@@ -25,6 +25,7 @@ static const struct subcommand {
 	 "the agent: REPL, or one shot"},
 	{"ask", cli_ask, "ask     [RUN] [--once | --json]",
 	 "answer a run's questions from another terminal"},
+	{"session", cli_session, "session list|end NAME", "what runs of one name share"},
 	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
 	 "the saved policies"},
 	{"why", cli_why, "why     [PATH [ACCESS]] | --last",

@@ -10,7 +10,18 @@
 #include <string.h>
 #include <time.h>
 
-/* A rule, or the name of a preset: into the project's policy, with who wanted it and when. */
+/* Who wanted it, and when. */
+static void add_comment(struct buf *out, const struct question *q)
+{
+	struct tm tm;
+	char date[32];
+	time_t now = time(NULL);
+	gmtime_r(&now, &tm);
+	strftime(date, sizeof date, "%Y-%m-%d", &tm);
+	buf_addf(out, "%s %s %s", date, q->exe, q->call);
+}
+
+/* A rule, or the name of a preset: into the project's policy. */
 static void save(struct run *r, const struct rule *rule, const char *preset,
 		 const struct question *q)
 {
@@ -18,18 +29,25 @@ static void save(struct run *r, const struct rule *rule, const char *preset,
 	struct policy_error why = {"no memory"};
 	struct policy_vars vars = session_vars(r->session, r->env);
 	struct buf comment = {0};
-	struct tm tm;
-	char date[32];
-	time_t now = time(NULL);
-	gmtime_r(&now, &tm);
-	strftime(date, sizeof date, "%Y-%m-%d", &tm);
-	buf_addf(&comment, "%s %s %s", date, q->exe, q->call);
+	add_comment(&comment, q);
 	int err = file ? buf_error(&comment) : -ENOMEM;
 	if (!err)
 		err = rule ? store_put_rule(file, rule, buf_str(&comment), &vars, NULL, &why)
 			   : store_append_use(file, preset, buf_str(&comment), &why);
 	if (err)
 		run_say(r, "the answer was not saved: %s", why.text);
+	buf_free(&comment);
+}
+
+/* --session: the other runs of that name hear of it. */
+static void share(struct run *r, const struct rule *rule, const char *preset,
+		  const struct question *q)
+{
+	struct policy_error why = {"no memory"};
+	struct buf comment = {0};
+	add_comment(&comment, q);
+	if (session_tell_others(r->session, rule, preset, buf_str(&comment), &why))
+		run_say(r, "the answer is not shared with the session: %s", why.text);
 	buf_free(&comment);
 }
 
@@ -45,6 +63,8 @@ static int add_answer_rule(struct run *r, const struct question *q, const struct
 	int err = session_grant(r->session, &rule);
 	if (!err && a->lifetime == LIFETIME_ALWAYS && r->session->saving)
 		save(r, &rule, NULL, q); /* said there; the session's rule holds all the same */
+	if (!err)
+		share(r, &rule, NULL, q);
 	return err;
 }
 
@@ -57,6 +77,8 @@ static int apply_preset(struct run *r, const struct question *q, const struct an
 	r->session->policy_version++;
 	if (!err && a->lifetime == LIFETIME_ALWAYS && r->session->saving)
 		save(r, NULL, name, q);
+	if (!err)
+		share(r, NULL, name, q);
 	return err;
 }
 

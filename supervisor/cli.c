@@ -279,6 +279,9 @@ static bool apply(struct cli_options *o, enum option_key key, const char *v)
 	case OPT_JSON:
 		o->json = true;
 		return true;
+	case OPT_SESSION:
+		o->session = v;
+		return true;
 	case OPT_LABEL:
 		o->label = v;
 		return true;
@@ -408,7 +411,8 @@ void cli_session_options(const struct cli_options *o, char *const *env, struct s
 					.rule_lines = o->rules.item,
 					.tmp_shared = o->tmp_shared,
 					.allow_degraded = o->allow_degraded,
-					.label = o->label};
+					.label = o->label,
+					.name = o->session};
 }
 
 void cli_engine_command(const struct cli_options *o, struct engine_command *ret)

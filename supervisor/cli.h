@@ -31,6 +31,7 @@ struct cli_options {
 	int events, answers;
 	const char *report;
 	bool json;
+	const char *session;
 	const char *label;
 	bool tmp_shared;
 	bool slow;
@@ -71,3 +72,4 @@ bool cli_list_add(struct cli_list *l, const char *text);
 int cli_run(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_ask(int argc, char **argv);
+int cli_session(int argc, char **argv);

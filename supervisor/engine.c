@@ -56,6 +56,22 @@ static void on_broker(void *arg, int fd, uint32_t events)
 	events_pump(r);
 }
 
+/* Another run of this session's name was given an answer. */
+static void on_shared(void *arg, int fd, uint32_t events)
+{
+	struct run *r = arg;
+	(void)fd;
+	(void)events;
+	int added = session_hear_others(r->session, r->command->env);
+	if (added < 0)
+		run_say(r, "what the session's other runs were answered can't be read: %s",
+			strerror(-added));
+	if (added > 0 && r->tracer)
+		refusal_reconsider(r);
+	if (r->tracer)
+		events_pump(r);
+}
+
 /* ---- one run of the command ---- */
 
 static int spawn(struct run *r)
@@ -216,6 +232,9 @@ static int set_up(struct run *r, struct command *found)
 		err = loop_take_signal(r->loop, SIGCHLD, on_child, r);
 	if (!err)
 		err = lifecycle_begin(r);
+	if (!err && r->session->shared_fd >= 0)
+		err = loop_add_fd(r->loop, r->session->shared_fd, EPOLLIN, on_shared, r,
+				  &r->shared_watch);
 	if (!err)
 		err = asker_open(r);
 	/* Orphans of the tree come to us, so that they are reaped and counted as leftovers. */
@@ -231,6 +250,7 @@ static void tear_down(struct run *r)
 	asker_close_prompt(r);
 	asker_close(r);
 	loop_remove(r->loop, r->broker_watch);
+	loop_remove(r->loop, r->shared_watch);
 	broker_free(r->broker);
 	guard_free(r->guard);
 	free(r->open_dir.path);

@@ -33,6 +33,7 @@ struct session_options {
 	bool tmp_shared;
 	bool allow_degraded;
 	const char *label;
+	const char *name; /* --session: shared with other runs of that name (named.h); or NULL */
 };
 
 struct session;

@@ -206,6 +206,11 @@ void refusal_answered(void *run, const struct question *q, const struct answer *
 	settle_after(r, id, a->allow);
 }
 
+void refusal_reconsider(struct run *r)
+{
+	settle_after(r, 0, true);
+}
+
 /* ---- from outside ---- */
 
 /* Only of who makes something does the umask count. */

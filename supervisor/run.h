@@ -128,6 +128,7 @@ struct run {
 	uint64_t door_watch[TRACER_FDS]; /* 0: none */
 	struct broker *broker;
 	uint64_t broker_watch;
+	uint64_t shared_watch; /* 0: the session has no name */
 	struct pty *pty;
 	struct terminals terminals;
 	struct ask *ask; /* NULL: nobody to ask */
@@ -282,6 +283,8 @@ void refusal_begin(struct run *r, const struct tracer_event *ev);
 void refusal_at_door(struct run *r, const struct tracer_event *ev);
 void refusal_gone(struct run *r, struct tracee_name who);
 void refusal_answered(void *run, const struct question *q, const struct answer *a);
+/* The policy has changed from outside: everything that waits is decided anew. */
+void refusal_reconsider(struct run *r);
 /* Nobody will answer any more: everyone who waits is refused. */
 void refusal_give_up(struct run *r);
 /* Pending signals that would end a held thread's process are not kept waiting for an answer. */

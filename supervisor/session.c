@@ -195,6 +195,11 @@ static int leave_out(struct session *s, size_t at, const char *link, size_t befo
 	return err;
 }
 
+bool session_doubts(const struct session *s, const struct rule *rule)
+{
+	return rule->effect == EFFECT_ALLOW && !rule->sensitive && doubtful_link(s->policy, rule);
+}
+
 /*
  * Paths are resolved when they are read. What an earlier run could put in their way says nothing
  * about what the user meant: such a rule opens nothing.
@@ -205,9 +210,7 @@ static int doubt_links(struct session *s)
 	size_t left_out = 0;
 	for (size_t i = 0; !err && i < policy_len(s->policy);) {
 		const struct rule *rule = policy_at(s->policy, i);
-		const char *link = rule->effect == EFFECT_ALLOW && !rule->sensitive
-					   ? doubtful_link(s->policy, rule)
-					   : NULL;
+		const char *link = session_doubts(s, rule) ? doubtful_link(s->policy, rule) : NULL;
 		if (link)
 			err = leave_out(s, i, link, left_out++);
 		else
@@ -249,6 +252,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 		if (!err)
 			err = add_source(s, "command line", *l, NULL, 0);
 	}
+	if (!err && s->named.answers)
+		err = add_file(s, s->named.answers, RULE_ANSWER, "session", &vars, false, e);
 	if (!err)
 		err = doubt_links(s);
 	if (!err)
@@ -271,12 +276,16 @@ static int find_place(struct session *s, const struct session_options *o, struct
 	if (err)
 		return fail(e, err, "the project directory %s: %s",
 			    o->project ? "given by --project" : "can't be found", strerror(-err));
+	if (o->name && (err = session_share(s, o->name, e)))
+		return err;
 	if (o->tmp_shared) {
 		const char *usual = environ_get(o->env, "TMPDIR");
 		s->tmp_shared = realpath(usual && usual[0] == '/' ? usual : "/tmp", NULL);
 		return 0;
 	}
-	if ((err = environ_tmpdir_make(o->env, &s->tmpdir)))
+	err = o->name ? named_tmpdir(&s->named, o->env, &s->tmpdir)
+		      : environ_tmpdir_make(o->env, &s->tmpdir);
+	if (err)
 		return fail(e, err, "no private temporary directory can be made: %s",
 			    strerror(-err));
 	return 0;
@@ -298,7 +307,7 @@ int session_new(const struct session_options *o, struct session **ret, struct po
 	if (!s)
 		return -ENOMEM;
 	e->text[0] = '\0';
-	s->audit.fd = -1;
+	s->audit.fd = s->shared_fd = s->named.lock = -1;
 	s->label = o->label;
 	s->saving = !o->policy_files;
 	s->allow_degraded = o->allow_degraded;
@@ -338,8 +347,9 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
-	if (s->tmpdir)
+	if (s->tmpdir && !s->named.dir)
 		environ_tmpdir_remove(s->tmpdir);
+	session_unshare(s);
 	free(s->tmpdir);
 	free(s->tmp_shared);
 	pool_free(s->pool);

@@ -6,6 +6,7 @@
 
 #include "supervisor/audit.h"
 #include "supervisor/engine.h"
+#include "supervisor/named.h"
 #include "supervisor/pool.h"
 
 struct session {
@@ -15,12 +16,14 @@ struct session {
 	struct store store;
 	struct project project;
 	char *home;	   /* loan of store's */
-	char *tmpdir;	   /* owned; NULL: shared */
+	char *tmpdir;	   /* owned; NULL: shared. A named session's outlives this one */
 	char *tmp_shared;  /* owned; --tmp shared: the user's own temporary directory */
 	char *cwd;	   /* owned */
 	struct pool *pool; /* NULL: nothing to gain, or no place for one */
 	bool pool_tried;
-	char run[33]; /* hex id of the session's runs */
+	struct named named; /* --session: what other runs share; no dir: none */
+	int shared_fd;	    /* readable when others gave an answer; -1: no name */
+	char run[33];	    /* hex id of the session's runs */
 	struct audit audit;
 	bool audit_failed; /* said once */
 	bool saving;	   /* "always" and "never" are offered */
@@ -38,3 +41,19 @@ struct policy_vars session_vars(const struct session *s, char *const *env);
 int session_add_rule(struct session *s, const struct rule *rule);
 /* The pool (a loan), made at the first call; NULL: nothing to gain from one, or no place for it. */
 struct pool *session_pool(struct session *s);
+/* A symlink on the rule's way lies where the command may make names: it opens nothing. */
+bool session_doubts(const struct session *s, const struct rule *rule);
+
+/* session_shared.c: --session NAME */
+/* 0, or -errno with a sentence. */
+int session_share(struct session *s, const char *name, struct policy_error *ret_error);
+void session_unshare(struct session *s);
+/*
+ * An answer was given, a rule or (rule NULL) a preset: to the other runs of the name, now and
+ * later. 0, also where there is no name; or -errno with a sentence.
+ */
+int session_tell_others(struct session *s, const struct rule *rule, const char *preset,
+			const char *comment, struct policy_error *ret_error);
+/* Take over what others answered: the number of new rules, or -errno. Reads, so that shared_fd is
+ * quiet again. */
+int session_hear_others(struct session *s, char *const *env);
