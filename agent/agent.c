@@ -171,6 +171,7 @@ void agent_release(struct agent *a)
 	convo_free(&a->convo);
 	toolrun_release(&a->tools);
 	denial_list_release(&a->denials);
+	details_release(&a->details);
 	session_free(a->session);
 	*a = (struct agent){0};
 }

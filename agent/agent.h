@@ -5,6 +5,7 @@
 #pragma once
 
 #include "agent/chatlog.h"
+#include "agent/details.h"
 #include "agent/provider.h"
 #include "agent/turn.h"
 #include "supervisor/engine.h"
@@ -27,6 +28,7 @@ struct agent {
 	struct toolrun tools;
 	unsigned max_steps, max_seconds; /* 0: turn.h's */
 	bool color;
+	struct details details;
 	struct denial_list denials;  /* since the start, granted ones too */
 	struct provider_usage usage; /* summed up; -1: not told */
 	unsigned turns;

@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t raised, ending, stop_asked;
+static volatile sig_atomic_t raised, ending, stop_asked, resized;
 
 static void on_signal(int sig)
 {
-	if (sig == SIGTSTP) {
-		stop_asked = 1;
+	if (sig == SIGTSTP || sig == SIGWINCH) {
+		*(sig == SIGTSTP ? &stop_asked : &resized) = 1;
 		return;
 	}
 	raised = 1;
@@ -80,6 +80,21 @@ bool interrupt_stop_asked(void)
 	return asked;
 }
 
+void interrupt_take_resize(bool on)
+{
+	if (on)
+		take(SIGWINCH);
+	else
+		signal(SIGWINCH, SIG_DFL);
+}
+
+bool interrupt_resized(void)
+{
+	bool changed = resized;
+	resized = 0;
+	return changed;
+}
+
 int interrupt_wait_input(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -89,10 +104,11 @@ int interrupt_wait_input(int fd)
 	sigaddset(&ours, SIGTERM);
 	sigaddset(&ours, SIGHUP);
 	sigaddset(&ours, SIGTSTP);
+	sigaddset(&ours, SIGWINCH);
 	if (sigprocmask(SIG_BLOCK, &ours, &before))
 		return -errno;
 	int err = 0;
-	if (interrupt_any())
+	if (interrupt_any() || resized)
 		err = -EINTR;
 	else if (ppoll(&p, 1, NULL, &before) < 0)
 		err = -errno;

@@ -25,9 +25,12 @@ int interrupt_ending(void);
  * terminal back first, then we stop. */
 void interrupt_take_stop(bool take);
 bool interrupt_stop_asked(void);
+/* While true SIGWINCH interrupts as well: the line is drawn anew. */
+void interrupt_take_resize(bool take);
+bool interrupt_resized(void);
 /*
- * Block until fd can be read: 0. -EINTR: a flag is up, be it raised before or meanwhile; a plain
- * read() would sleep through a signal that came just before it.
+ * Block until fd can be read: 0. -EINTR: a flag is up or the window was resized, before or
+ * meanwhile; a plain read() would sleep through a signal that came just before it.
  */
 int interrupt_wait_input(int fd);
 /* End by this signal, as whoever started us expects; returns where that fails. */

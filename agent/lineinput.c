@@ -1,10 +1,14 @@
 #include "agent/lineinput.h"
 
+#include "agent/complete.h"
 #include "agent/interrupt.h"
+#include "agent/termwidth.h"
+#include "tracer/buf.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <histedit.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,24 +21,38 @@ struct lineinput {
 	History *history;
 	char *file; /* owned or NULL */
 	const char *prompt;
+	const char *const *words; /* loan or NULL */
 	bool tty;
 };
 
-static char *edit_prompt(EditLine *e)
+static struct lineinput *self(EditLine *e)
 {
 	struct lineinput *l = NULL;
 	el_get(e, EL_CLIENTDATA, &l);
-	return (char *)l->prompt;
+	return l;
 }
 
-/* One character; 0: the end; -1: errno. Another signal than ours (a resized window) goes on. */
+static char *edit_prompt(EditLine *e)
+{
+	return (char *)self(e)->prompt;
+}
+
+/* The line as it stands, for the new width. */
+static void redraw(EditLine *e)
+{
+	el_resize(e);
+	el_set(e, EL_REFRESH);
+}
+
+/* One character; 0: the end; -1: errno. Another signal than ours goes on. */
 static int edit_character(EditLine *e, wchar_t *ret)
 {
 	mbstate_t state = {0};
-	(void)e;
 	for (;;) {
 		char byte;
 		int err = interrupt_wait_input(STDIN_FILENO);
+		if (interrupt_resized())
+			redraw(e);
 		if (err == -EINTR && !interrupt_any())
 			continue;
 		ssize_t n = err ? -1 : read(STDIN_FILENO, &byte, 1);
@@ -52,9 +70,114 @@ static int edit_character(EditLine *e, wchar_t *ret)
 
 static bool can_edit(void)
 {
-	const char *term = getenv("TERM");
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term &&
-	       strcmp(term, "dumb") != 0;
+	return termwidth_is_capable(STDIN_FILENO) && termwidth_is_capable(STDOUT_FILENO);
+}
+
+/* ---- keys of ours ---- */
+
+static unsigned char key_newline(EditLine *e, int key)
+{
+	(void)key;
+	return el_insertstr(e, "\n") ? CC_ERROR : CC_REFRESH;
+}
+
+/* A terminal's marks around pasted text: nothing in it is a key. */
+#define PASTE_ON    "\033[?2004h"
+#define PASTE_OFF   "\033[?2004l"
+#define PASTE_BEGIN "^[[200~"
+#define PASTE_END   "\033[201~"
+
+static void add_pasted(struct buf *text, wchar_t c)
+{
+	char bytes[MB_LEN_MAX];
+	mbstate_t state = {0};
+	size_t n = wcrtomb(bytes, c == L'\r' ? L'\n' : c, &state);
+	if (n != (size_t)-1)
+		buf_add(text, bytes, n);
+}
+
+/* Control characters that a line editor would show as something else. */
+static void clean(struct buf *text)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < text->len; i++) {
+		unsigned char c = (unsigned char)text->data[i];
+		if (c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f))
+			text->data[kept++] = (char)c;
+	}
+	text->len = kept;
+	if (text->data)
+		text->data[kept] = 0;
+}
+
+static unsigned char key_paste(EditLine *e, int key)
+{
+	const size_t end = strlen(PASTE_END);
+	struct buf text = {.max = LINEINPUT_MAX};
+	wchar_t c;
+	(void)key;
+	while (edit_character(e, &c) == 1) {
+		add_pasted(&text, c);
+		if (text.len >= end && !memcmp(text.data + text.len - end, PASTE_END, end)) {
+			text.len -= end;
+			break;
+		}
+	}
+	clean(&text);
+	int err = buf_error(&text) || el_insertstr(e, buf_str(&text));
+	buf_free(&text);
+	return err ? CC_REFRESH_BEEP : CC_REFRESH;
+}
+
+static unsigned char key_details(EditLine *e, int key)
+{
+	const LineInfo *info = el_line(e);
+	(void)key;
+	if (info->lastchar != info->buffer || el_insertstr(e, "/details"))
+		return CC_ERROR;
+	el_set(e, EL_REFRESH);
+	return CC_NEWLINE;
+}
+
+static unsigned char key_complete(EditLine *e, int key)
+{
+	const LineInfo *info = el_line(e);
+	const struct lineinput *l = self(e);
+	struct buf insert = {0}, list = {0};
+	(void)key;
+	int err = complete_word(info->buffer, (size_t)(info->cursor - info->buffer), l->words,
+				&insert, &list);
+	unsigned char result = CC_ERROR;
+	if (!err && insert.len) {
+		result = el_insertstr(e, insert.data) ? CC_ERROR : CC_REFRESH;
+	} else if (!err && list.len) {
+		printf("\n%s", list.data);
+		fflush(stdout);
+		result = CC_REDISPLAY;
+	}
+	buf_free(&insert);
+	buf_free(&list);
+	return result;
+}
+
+static void bind_keys(EditLine *e)
+{
+	static const struct {
+		const char *name, *help;
+		unsigned char (*key)(EditLine *, int);
+		const char *keys[3];
+	} ours[] = {
+		{"warder-newline", "a line more", key_newline, {"^[^M", "^[^J"}},
+		{"warder-paste", "pasted text", key_paste, {PASTE_BEGIN}},
+		{"warder-details", "open the last call", key_details, {"^O"}},
+		{"warder-complete", "complete a word", key_complete, {"^I"}},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+		el_set(e, EL_ADDFN, ours[i].name, ours[i].help, ours[i].key);
+		for (const char *const *k = ours[i].keys; *k; k++)
+			el_set(e, EL_BIND, *k, ours[i].name, NULL);
+	}
+	el_set(e, EL_BIND, "^R", "em-inc-search-prev", NULL);
 }
 
 static void load_history(struct lineinput *l)
@@ -81,7 +204,7 @@ static int open_editor(struct lineinput *l)
 	el_set(l->edit, EL_EDITOR, "emacs");
 	/* Its own handlers would send signals on to the whole process group. */
 	el_set(l->edit, EL_SIGNAL, 0);
-	el_set(l->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
+	bind_keys(l->edit);
 	load_history(l);
 	el_source(l->edit, NULL); /* ~/.editrc, as for every program that uses libedit */
 	return 0;
@@ -119,6 +242,11 @@ void lineinput_free(struct lineinput *l)
 	free(l);
 }
 
+void lineinput_words(struct lineinput *l, const char *const *words)
+{
+	l->words = words;
+}
+
 bool lineinput_interactive(const struct lineinput *l)
 {
 	return l->tty;
@@ -141,6 +269,12 @@ static void stop_here(struct lineinput *l)
 	free(typed);
 }
 
+static void put_now(const char *bytes)
+{
+	fputs(bytes, stdout);
+	fflush(stdout);
+}
+
 static enum lineinput_result edit_line(struct lineinput *l, char **ret_line)
 {
 	for (;;) {
@@ -150,9 +284,12 @@ static enum lineinput_result edit_line(struct lineinput *l, char **ret_line)
 		 * key. */
 		el_set(l->edit, EL_PREP_TERM, 1);
 		errno = 0;
+		put_now(PASTE_ON);
 		const char *line = el_gets(l->edit, &n);
+		put_now(PASTE_OFF);
 		if (line && n > 0) {
-			size_t len = strcspn(line, "\n");
+			size_t len = strlen(line);
+			len -= line[len - 1] == '\n';
 			*ret_line = strndup(line, len);
 			return *ret_line ? LINEINPUT_LINE : LINEINPUT_END;
 		}
@@ -196,7 +333,9 @@ enum lineinput_result lineinput_read(struct lineinput *l, const char *prompt, ch
 	if (!l->edit)
 		return plain_line(l, ret_line);
 	interrupt_take_stop(true);
+	interrupt_take_resize(true);
 	enum lineinput_result r = edit_line(l, ret_line);
+	interrupt_take_resize(false);
 	interrupt_take_stop(false);
 	return r;
 }

@@ -3,8 +3,10 @@
 #include "agent/interrupt.h"
 #include "agent/jsonout.h"
 #include "agent/paint.h"
+#include "agent/termwidth.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static int status_of(const struct turn_result *r)
 {
@@ -26,11 +28,31 @@ static int status_of(const struct turn_result *r)
 	return 1;
 }
 
+/* A spinner stands where the words will: both are on a terminal, or the words are elsewhere. */
+static struct spinner *make_spinner(void)
+{
+	struct spinner *s = NULL;
+	bool both = termwidth_is_capable(STDERR_FILENO) &&
+		    (!isatty(STDOUT_FILENO) || termwidth_is_capable(STDOUT_FILENO));
+	if (both && spinner_new(STDERR_FILENO, &s))
+		s = NULL;
+	return s;
+}
+
 static void run_text(struct agent *a, const char *words, bool verbose, struct turn_result *ret)
 {
-	struct paint p = {.text = stdout, .side = stderr, .output = verbose, .color = a->color};
+	struct spinner *spinner = make_spinner();
+	struct paint p = {.text = stdout,
+			  .side = stderr,
+			  .output = verbose,
+			  .color = a->color,
+			  .markdown = termwidth_is_capable(STDOUT_FILENO),
+			  .spinner = spinner};
 	struct turn_sink sink = paint_sink(&p);
+	paint_begin(&p);
 	agent_turn(a, words, &sink, ret);
+	paint_end(&p);
+	spinner_free(spinner);
 	if (ret->words[0])
 		paint_line(&p, "warder: ", ret->words);
 }

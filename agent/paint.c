@@ -1,6 +1,8 @@
 #include "agent/paint.h"
 
+#include "agent/termwidth.h"
 #include "supervisor/escape.h"
+#include "tracer/util.h"
 
 #include <string.h>
 
@@ -13,27 +15,64 @@
 /* What a call is about, on one line. */
 #define GIST_WIDTH 100
 
-static void put(FILE *to, const struct buf *b)
-{
-	fwrite(buf_str(b), 1, b->len, to);
-	fflush(to);
-}
-
 static const char *style(const struct paint *p, const char *code)
 {
 	return p->color ? code : "";
 }
 
+/* What is waited for is said whenever the cursor stands at the beginning of a line of its own. */
+static void wait_on(struct paint *p)
+{
+	if (!p->waiting || p->asking || p->line_begun)
+		return;
+	spinner_show(p->spinner, p->call ? p->call : p->waiting);
+}
+
+static void put(struct paint *p, FILE *to, struct buf *b)
+{
+	if (b->len) {
+		spinner_hide(p->spinner);
+		fwrite(buf_str(b), 1, b->len, to);
+		fflush(to);
+		wait_on(p);
+	}
+	buf_free(b);
+}
+
+void paint_begin(struct paint *p)
+{
+	if (!p->waiting)
+		p->waiting = "waiting for the model";
+	wait_on(p);
+}
+
+void paint_end(struct paint *p)
+{
+	p->waiting = NULL;
+	spinner_hide(p->spinner);
+}
+
+/* ---- the model's words ---- */
+
+static struct mdrender renderer(const struct paint *p)
+{
+	return (struct mdrender){.width = termwidth(fileno(p->text)), .color = p->color};
+}
+
 static void end_words(struct paint *p)
 {
 	struct buf out = {0};
-	show_end(&p->words, true, &out);
-	if (p->words_shown && p->words.mid_line)
-		buf_add_char(&out, '\n');
+	const struct mdrender r = renderer(p);
+	if (p->markdown)
+		mdstream_end(&p->md, &r, &out);
+	else {
+		show_end(&p->words, true, &out);
+		if (p->words_shown && p->words.mid_line)
+			buf_add_char(&out, '\n');
+	}
 	p->words = (struct show){0};
 	p->words_shown = false;
-	put(p->text, &out);
-	buf_free(&out);
+	put(p, p->text, &out);
 }
 
 void paint_line(struct paint *p, const char *mark, const char *line)
@@ -43,18 +82,20 @@ void paint_line(struct paint *p, const char *mark, const char *line)
 	buf_add_str(&out, mark);
 	escape_add_str(&out, line);
 	buf_add_char(&out, '\n');
-	put(p->side, &out);
-	buf_free(&out);
+	put(p, p->side, &out);
 }
 
 static void on_text(void *arg, const char *bytes, size_t n)
 {
 	struct paint *p = arg;
 	struct buf out = {0};
-	show_escaped(&p->words, bytes, n, &out);
+	const struct mdrender r = renderer(p);
+	if (p->markdown)
+		mdstream_feed(&p->md, &r, bytes, n, &out);
+	else
+		show_escaped(&p->words, bytes, n, &out);
 	p->words_shown = p->words_shown || out.len;
-	put(p->text, &out);
-	buf_free(&out);
+	put(p, p->text, &out);
 }
 
 static void on_text_end(void *arg)
@@ -67,38 +108,71 @@ static void on_note(void *arg, const char *line)
 	paint_line(arg, "warder: ", line);
 }
 
-static void on_tool_start(void *arg, const struct convo_call *call)
+/* ---- a call's line ---- */
+
+/* "run_shell make -j2"; with a spinner it waits there until there is more to say. Owned. */
+static char *name_call(const struct convo_call *call)
 {
-	struct paint *p = arg;
 	struct buf out = {0}, gist = {0};
-	end_words(p);
 	tools_write_gist(&gist, call->name, call->arguments);
-	buf_add_str(&out, "> ");
 	escape_add_fit(&out, call->name, GIST_WIDTH);
 	buf_add_char(&out, ' ');
 	escape_add_fit(&out, buf_str(&gist), GIST_WIDTH);
-	buf_add_char(&out, '\n');
-	put(p->side, &out);
+	char *name = buf_take(&out);
 	buf_free(&out);
 	buf_free(&gist);
+	return name;
+}
+
+static void add_call(struct paint *p, struct buf *out)
+{
+	if (!p->call_shown)
+		buf_addf(out, "> %s", p->call ? p->call : "");
+	p->call_shown = true;
+}
+
+/* Something is about to stand below the call's line. */
+static void show_call(struct paint *p)
+{
+	struct buf out = {0};
+	if (p->call_shown)
+		return;
+	add_call(p, &out);
+	buf_add_char(&out, '\n');
+	put(p, p->side, &out);
+}
+
+static void on_tool_start(void *arg, const struct convo_call *call)
+{
+	struct paint *p = arg;
+	end_words(p);
+	spinner_hide(p->spinner);
+	free(p->call);
+	p->call = name_call(call);
+	p->call_shown = false;
 	p->lines = 0;
 	p->line_begun = false;
 	p->printed = (struct show){0};
+	if (!p->spinner)
+		show_call(p);
+	wait_on(p);
 }
 
 /* ---- a command's output, indented ---- */
 
 static void add_indented(struct paint *p, const struct buf *text, struct buf *out)
 {
-	for (size_t i = 0; i < text->len && p->lines < PAINT_LINES_MAX; i++) {
-		if (!p->line_begun)
-			buf_addf(out, "%s  ", style(p, DIM));
-		p->line_begun = text->data[i] != '\n';
-		if (!p->line_begun)
-			buf_add_str(out, style(p, PLAIN));
-		buf_add_char(out, text->data[i]);
-		if (!p->line_begun && ++p->lines == PAINT_LINES_MAX)
-			buf_add_str(out, "  [more output is not shown]\n");
+	for (size_t i = 0; i < text->len; i++) {
+		bool newline = text->data[i] == '\n';
+		if (p->lines < PAINT_LINES_MAX) {
+			if (!p->line_begun)
+				buf_addf(out, "%s  ", style(p, DIM));
+			if (newline)
+				buf_add_str(out, style(p, PLAIN));
+			buf_add_char(out, text->data[i]);
+			p->line_begun = !newline;
+		}
+		p->lines += newline;
 	}
 }
 
@@ -110,8 +184,7 @@ static void end_output(struct paint *p)
 	if (p->line_begun)
 		buf_addf(&out, "%s\n", style(p, PLAIN));
 	p->line_begun = false;
-	put(p->side, &out);
-	buf_free(&out);
+	put(p, p->side, &out);
 	buf_free(&rest);
 }
 
@@ -121,10 +194,10 @@ static void on_output(void *arg, const char *bytes, size_t n)
 	struct buf out = {0}, text = {0};
 	if (!p->output)
 		return;
+	show_call(p);
 	show_escaped(&p->printed, bytes, n, &text);
 	add_indented(p, &text, &out);
-	put(p->side, &out);
-	buf_free(&out);
+	put(p, p->side, &out);
 	buf_free(&text);
 }
 
@@ -146,6 +219,7 @@ static void on_preview(void *arg, const char *diff, size_t n)
 	struct paint *p = arg;
 	struct buf out = {0};
 	size_t lines = 0, left = 0;
+	show_call(p);
 	for (size_t at = 0; at < n;) {
 		const char *newline = memchr(diff + at, '\n', n - at);
 		size_t len = newline ? (size_t)(newline - diff) - at : n - at;
@@ -157,24 +231,33 @@ static void on_preview(void *arg, const char *diff, size_t n)
 	}
 	if (left)
 		buf_addf(&out, "  [%zu more lines are not shown]\n", left);
-	put(p->side, &out);
-	buf_free(&out);
+	put(p, p->side, &out);
 }
+
+/* ---- a call's end ---- */
 
 static void on_tool_note(void *arg, const char *line)
 {
 	struct paint *p = arg;
+	struct buf out = {0};
+	show_call(p);
 	end_output(p);
-	fprintf(p->side, "warder: %s\n", line);
+	buf_addf(&out, "warder: %s\n", line);
+	put(p, p->side, &out);
 }
 
 static void on_asking(void *arg, bool open)
 {
 	struct paint *p = arg;
-	if (open)
+	if (open) {
+		show_call(p);
 		end_output(p);
+		spinner_hide(p->spinner);
+	}
+	p->asking = open;
 	fflush(p->text);
 	fflush(p->side);
+	wait_on(p);
 }
 
 static void add_refusal(struct paint *p, const struct denial *d, struct buf *out)
@@ -187,19 +270,43 @@ static void add_refusal(struct paint *p, const struct denial *d, struct buf *out
 		 d->by == BY_NONE ? "nobody to ask" : answered_by_name(d->by));
 }
 
+static void add_refusals(struct paint *p, const struct denial_list *l)
+{
+	struct buf out = {0};
+	for (size_t i = 0; i < l->len; i++)
+		if (!l->item[i].allowed && l->item[i].verdict == VERDICT_SANDBOX)
+			add_refusal(p, &l->item[i], &out);
+	if (out.len)
+		show_call(p);
+	put(p, p->side, &out);
+}
+
+static void add_status(struct paint *p, const struct tool_result *result, size_t number,
+		       struct buf *out)
+{
+	bool alone = !p->call_shown;
+	add_call(p, out);
+	if (p->lines > PAINT_LINES_MAX && number)
+		buf_addf(out, "  [%zu more lines: /details %zu]\n", p->lines - PAINT_LINES_MAX,
+			 number);
+	else if (p->lines > PAINT_LINES_MAX)
+		buf_addf(out, "  [%zu more lines]\n", p->lines - PAINT_LINES_MAX);
+	buf_addf(out, "%s%s[", alone ? " " : "  ", style(p, DIM));
+	if (number)
+		buf_addf(out, "%zu: ", number);
+	buf_addf(out, "%s]%s\n", result->status, style(p, PLAIN));
+}
+
 static void on_tool_end(void *arg, const struct convo_call *call, const struct tool_result *result)
 {
 	struct paint *p = arg;
 	struct buf out = {0};
-	(void)call;
+	size_t number = p->details ? details_add(p->details, call, result) : 0;
 	end_output(p);
-	for (size_t i = 0; i < result->denials.len; i++)
-		if (!result->denials.item[i].allowed &&
-		    result->denials.item[i].verdict == VERDICT_SANDBOX)
-			add_refusal(p, &result->denials.item[i], &out);
-	buf_addf(&out, "  %s[%s]%s\n", style(p, DIM), result->status, style(p, PLAIN));
-	put(p->side, &out);
-	buf_free(&out);
+	add_refusals(p, &result->denials);
+	add_status(p, result, number, &out);
+	free(TAKE_PTR(p->call));
+	put(p, p->side, &out);
 }
 
 struct turn_sink paint_sink(struct paint *p)

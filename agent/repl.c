@@ -4,6 +4,7 @@
 #include "agent/lineinput.h"
 #include "agent/paint.h"
 #include "agent/slash.h"
+#include "agent/termwidth.h"
 #include "supervisor/escape.h"
 #include "tracer/util.h"
 
@@ -58,7 +59,13 @@ static void take_turn(struct repl *r, const char *words)
 {
 	struct turn_result result;
 	struct turn_sink sink = paint_sink(&r->paint);
+	char waiting[128];
+	snprintf(waiting, sizeof(waiting), "waiting for %.100s",
+		 r->agent->model ? r->agent->model : "the model");
+	r->paint.waiting = waiting;
+	paint_begin(&r->paint);
 	agent_turn(r->agent, words, &sink, &result);
+	paint_end(&r->paint);
 	if (result.words[0])
 		paint_line(&r->paint, "warder: ", result.words);
 	r->failed = result.end != TURN_DONE;
@@ -136,9 +143,13 @@ static void loop(struct repl *r)
 
 int repl_run(struct agent *a)
 {
-	struct repl r = {
-		.agent = a,
-		.paint = {.text = stdout, .side = stdout, .output = true, .color = a->color}};
+	struct repl r = {.agent = a,
+			 .paint = {.text = stdout,
+				   .side = stdout,
+				   .output = true,
+				   .color = a->color,
+				   .markdown = termwidth_is_capable(STDOUT_FILENO),
+				   .details = &a->details}};
 	AUTOFREE
 	char *history = NULL;
 	if (asprintf(&history, "%s/history", session_store(a->session)->state_dir) < 0)
@@ -148,8 +159,13 @@ int repl_run(struct agent *a)
 		fprintf(stderr, "warder: the line editor: %s\n", strerror(-err));
 		return 125;
 	}
+	lineinput_words(r.in, slash_words());
+	/* Without one it goes as well. */
+	if (r.paint.markdown && spinner_new(STDOUT_FILENO, &r.paint.spinner))
+		r.paint.spinner = NULL;
 	greet(&r);
 	loop(&r);
+	spinner_free(r.paint.spinner);
 	bool typed = lineinput_interactive(r.in);
 	lineinput_free(r.in);
 	if (interrupt_ending())

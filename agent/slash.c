@@ -54,8 +54,10 @@ static bool run_help(struct agent *a, const char *argument)
 		snprintf(left, sizeof(left), "/%s %s", commands[i].word, commands[i].argument);
 		buf_addf(&out, "  %-28s %s\n", left, commands[i].help);
 	}
-	buf_add_str(&out, "A line that ends in \\ goes on in the next. Ctrl-C clears the line, or "
-			  "stops what runs.\nThe model's tools, each behind the wall:\n");
+	buf_add_str(&out,
+		    "Alt-Enter, or \\ at a line's end, goes on in the next line; Tab completes "
+		    "commands and paths.\nCtrl-C clears the line, or stops what runs. The model's "
+		    "tools, each behind the wall:\n");
 	for (size_t i = 0; i < TOOL_COUNT; i++)
 		buf_addf(&out, "  %-12s %s\n", tools_at((enum tool_id)i)->name,
 			 tools_at((enum tool_id)i)->help);
@@ -442,6 +444,18 @@ static bool run_compact(struct agent *a, const char *argument)
 	return true;
 }
 
+static bool run_details(struct agent *a, const char *argument)
+{
+	struct buf out = {0};
+	char *end;
+	unsigned long n = strtoul(argument, &end, 10);
+	if (*end || *argument == '-' || !details_write(&a->details, n, &out))
+		say(a->details.n ? "There is no tool call with this number."
+				 : "No tool was called yet.");
+	put(&out);
+	return true;
+}
+
 /* ---- which ---- */
 
 static size_t word_len(const char *line)
@@ -450,6 +464,16 @@ static size_t word_len(const char *line)
 	while (isalpha((unsigned char)line[n]))
 		n++;
 	return n;
+}
+
+const char *const *slash_words(void)
+{
+	static const char *const words[] = {
+#define SLASH(word, ...) "/" #word,
+#include "agent/slash.def"
+#undef SLASH
+		NULL};
+	return words;
 }
 
 bool slash_is_command(const char *line)

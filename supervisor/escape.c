@@ -129,6 +129,13 @@ static size_t columns_of(const char *s, size_t n)
 	return columns;
 }
 
+size_t escape_character(const char *p, size_t n, size_t *ret_columns)
+{
+	struct glyph g = next_glyph(p, n);
+	*ret_columns = g.columns;
+	return g.used;
+}
+
 size_t escape_width(const char *s)
 {
 	return s ? columns_of(s, strlen(s)) : 0;

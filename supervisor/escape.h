@@ -27,6 +27,11 @@ void escape_add_fit(struct buf *out, const char *s, size_t width);
 /* Columns that a string takes on a terminal after escaping (as wcwidth counts, in any locale). */
 size_t escape_width(const char *s);
 /*
+ * Bytes of the character at p (n > 0 of them are there), and in *ret_columns what it takes on a
+ * terminal after escaping; 0 columns: it stays with the one before.
+ */
+size_t escape_character(const char *p, size_t n, size_t *ret_columns);
+/*
  * Append JSON text, its characters that hide or turn text (see escape_add) written as \uXXXX: the
  * same JSON, harmless where somebody looks at the line. Only for valid JSON.
  */

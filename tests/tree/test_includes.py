@@ -20,6 +20,8 @@ SINGLE = {
     "curl/curl.h": "agent/libcurl.h",
     "cjson/cJSON.h": "tracer/json.c",
     "libunwind.h": "tracer/unwinder.c",
+    "md4c.h": "agent/mdrender.c",
+    "histedit.h": "agent/lineinput.c",
 }
 LEAVES = ("tracer", "landlock")
 # What a leaf never does: print, log, end the program, read the environment. util.h's BUG() is the exception.

@@ -1,0 +1,18 @@
+#include "agent/termwidth.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+size_t termwidth(int fd)
+{
+	struct winsize w;
+	return ioctl(fd, TIOCGWINSZ, &w) || !w.ws_col ? 80 : w.ws_col;
+}
+
+bool termwidth_is_capable(int fd)
+{
+	const char *term = getenv("TERM");
+	return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}
