@@ -6,7 +6,9 @@
 #include "supervisor/environ.h"
 #include "tracer/util.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <unistd.h>
 
 static bool in_foreground(void)
@@ -18,7 +20,7 @@ static bool in_foreground(void)
 bool asker_is_there(const struct run *r)
 {
 	const struct engine_command *c = r->command;
-	if (c->answers >= 0 || c->ask == ENGINE_ASK_SOCKET)
+	if (c->answers >= 0 || c->hooks.answer || c->ask == ENGINE_ASK_SOCKET)
 		return true;
 	if (c->ask == ENGINE_ASK_NONE)
 		return false;
@@ -33,7 +35,8 @@ enum engine_mode asker_mode(const struct run *r)
 		return ENGINE_PERMISSIVE;
 	if (r->command->yes)
 		return ENGINE_HOLD;
-	if (r->command->answers >= 0 && r->command->mode != ENGINE_RETRY)
+	if ((r->command->answers >= 0 || r->command->hooks.answer) &&
+	    r->command->mode != ENGINE_RETRY)
 		return ENGINE_HOLD;
 	if (r->command->mode != ENGINE_MODE_AUTO)
 		return r->command->mode;
@@ -60,7 +63,8 @@ bool asker_is_asked(const struct run *r)
 
 bool asker_answers(const struct run *r)
 {
-	return r->ask && (r->prompt || r->desk || r->command->answers >= 0);
+	return r->ask &&
+	       (r->prompt || r->desk || r->command->answers >= 0 || r->command->hooks.answer);
 }
 
 int asker_open_prompt(struct run *r)
@@ -69,7 +73,9 @@ int asker_open_prompt(struct run *r)
 				   .color = r->command->color,
 				   .interrupt = interrupt_command,
 				   .arg = r};
-	if (r->prompt || !r->ask || r->desk || r->command->answers >= 0 || !asker_is_there(r))
+	const struct engine_command *c = r->command;
+	if (r->prompt || !r->ask || r->desk || c->answers >= 0 || c->hooks.answer ||
+	    !asker_is_there(r))
 		return 0;
 	return prompt_new(r->loop, r->ask, r->pty, &o, &r->prompt);
 }
@@ -106,6 +112,40 @@ static void on_settled(void *self, const struct question *q, const struct answer
 	(void)q;
 	(void)a;
 	tell_caller(self, false);
+}
+
+/* ---- the caller answers itself ---- */
+
+static void on_turn(void *arg)
+{
+	struct run *r = arg;
+	const struct question *q;
+	r->answer_timer = 0;
+	while ((q = ask_first(r->ask))) {
+		const struct answer no = {.lifetime = LIFETIME_SESSION, .by = BY_USER};
+		struct answer a = no;
+		uint64_t id = q->id;
+		r->command->hooks.answer(r->command->hooks.arg, q, &a);
+		a.by = BY_USER;
+		if (ask_answer(r->ask, id, &a))
+			ask_answer(r->ask, id, &no);
+	}
+}
+
+/* Not from inside of the asking: who is held does not stand behind its question yet. */
+static void on_asked_by_caller(void *self, const struct question *q)
+{
+	struct run *r = (struct run *)((char *)self - offsetof(struct run, answer_timer));
+	(void)q;
+	if (!r->answer_timer && loop_add_timer(r->loop, 0, on_turn, r, &r->answer_timer))
+		run_fail(r, -ENOMEM, "a question can't be put");
+}
+
+static int add_caller(struct run *r)
+{
+	const struct ask_front front = {
+		.self = &r->answer_timer, .answers = true, .asked = on_asked_by_caller};
+	return r->command->hooks.answer ? ask_add_front(r->ask, &front) : 0;
 }
 
 /* ---- --ask socket ---- */
@@ -168,6 +208,8 @@ int asker_open(struct run *r)
 				    &caller); /* the first: before the terminal is painted */
 	if (!err && c->ask == ENGINE_ASK_SOCKET && asker_is_asked(r))
 		err = open_desk(r);
+	if (!err)
+		err = add_caller(r);
 	if (!err && (c->events >= 0 || c->answers >= 0))
 		err = open_protocol(r);
 	return err;
@@ -184,6 +226,7 @@ void asker_event(struct run *r, const char *name, protocol_fill_fn *fill, const 
 void asker_close(struct run *r)
 {
 	asker_close_prompt(r);
+	loop_remove(r->loop, r->answer_timer);
 	desk_close(r->desk);
 	protocol_free(r->protocol);
 	ask_free(r->ask);

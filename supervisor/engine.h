@@ -66,6 +66,12 @@ struct engine_hooks {
 	 * keeps its own words off the terminal. May be NULL.
 	 */
 	void (*asking)(void *arg, bool open);
+	/*
+	 * Answers questions itself, one at a time, on the loop's thread; the tree's next questions
+	 * wait meanwhile. A loan; *ret is a no until it is filled. An answer that is not offered is
+	 * taken for a no. NULL: somebody else is asked.
+	 */
+	void (*answer)(void *arg, const struct question *q, struct answer *ret);
 };
 
 struct engine_command {

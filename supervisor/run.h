@@ -135,6 +135,7 @@ struct run {
 	struct prompt *prompt;
 	struct protocol *protocol;
 	struct desk *desk;
+	uint64_t answer_timer; /* the caller answers itself: its turn */
 
 	sigset_t ignored_before; /* what the command starts with ignored */
 	struct sigaction write_actions[2];
