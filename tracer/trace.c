@@ -1,5 +1,6 @@
 #include "tracer/trace.h"
 
+#include "tracer/straceimport.h"
 #include "tracer/traceinput.h"
 #include "tracer/tracejson.h"
 #include "tracer/util.h"
@@ -189,13 +190,16 @@ static int choose(struct traceinput *in, const struct trace_options *o, struct t
 	char *line;
 	size_t n;
 	int got;
-	(void)o;
 	do {
 		got = traceinput_line(in, &line, &n);
 	} while (got > 0 && strspn(line, " \t\r") == n);
 	if (got > 0 && tracejson_is_header(line, n)) {
 		traceinput_back(in);
 		return tracejson_open(in, ret, ret_error);
+	}
+	if (got > 0 && straceimport_is(line, n)) {
+		traceinput_back(in);
+		return straceimport_open(in, o, ret);
 	}
 	const char *what = got == 0	     ? "it is empty: no trace"
 			   : got > 0	     ? "expected a trace"
@@ -204,7 +208,8 @@ static int choose(struct traceinput *in, const struct trace_options *o, struct t
 					     : strerror(-got);
 	if (got > 0)
 		snprintf(ret_error->text, sizeof ret_error->text,
-			 "%s:%llu: expected a trace's first line, {\"warder_trace\":1,...}",
+			 "%s:%llu: expected a trace's first line, {\"warder_trace\":1,...}, or "
+			 "strace's text",
 			 traceinput_name(in), (unsigned long long)traceinput_number(in));
 	else
 		complain(ret_error, traceinput_name(in), what);

@@ -174,6 +174,9 @@ struct trace_source {
 
 struct trace_options {
 	const char *cwd; /* strace's text: where its first process started; NULL: not known */
+	/* Told of each line that is passed over, "FILE:LINE:COL: what was expected"; or NULL. */
+	void (*fault)(void *arg, const char *text);
+	void *fault_arg;
 };
 
 struct trace_reader;

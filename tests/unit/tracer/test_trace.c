@@ -472,7 +472,8 @@ Test(trace, what_is_no_trace_is_told_with_file_and_line, .init = enter, .fini = 
 		bool opens;
 	} rows[] = {
 		{"", ": it is empty: no trace", false},
-		{"\n\nhello\n", ":3: expected a trace's first line, {\"warder_trace\":1,...}",
+		{"\n\nhello\n",
+		 ":3: expected a trace's first line, {\"warder_trace\":1,...}, or strace's text",
 		 false},
 		{"{\"a\":1}\n", ":1:1: expected a trace's first line, {\"warder_trace\":1,...}",
 		 false},
