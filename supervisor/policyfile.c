@@ -17,9 +17,10 @@
 /* ---- symlinks ---- */
 
 struct walk {
-	struct buf out;	 /* what is resolved; no trailing slash */
-	struct buf rest; /* what is not yet */
-	struct buf seen; /* the symlinks on the way, each with its NUL */
+	struct buf out;	   /* what is resolved; no trailing slash */
+	struct buf rest;   /* what is not yet */
+	struct buf seen;   /* the symlinks on the way, each with its NUL */
+	struct buf *plain; /* a path whose components are no symlinks, as found before; or NULL */
 	unsigned links;
 	bool missing; /* the last component was not there: take the rest as it is written */
 };
@@ -63,6 +64,24 @@ static bool is_self(const char *path)
 	return strcmp(path, "/proc/self") == 0 || strcmp(path, "/proc/thread-self") == 0;
 }
 
+/* Rules of one text lie together, mostly: what was looked at for the last one is not again. */
+static bool is_plain(const struct walk *w)
+{
+	const struct buf *p = w->plain;
+	return p && p->len >= w->out.len && !memcmp(p->data, w->out.data, w->out.len) &&
+	       (p->len == w->out.len || p->data[w->out.len] == '/');
+}
+
+static void note_plain(struct walk *w)
+{
+	if (!w->plain)
+		return;
+	buf_reset(w->plain);
+	buf_add(w->plain, w->out.data, w->out.len);
+	if (buf_error(w->plain))
+		buf_free(w->plain); /* what is not known is looked at */
+}
+
 static int enter(struct walk *w, const char *name, size_t n)
 {
 	size_t parent_len = w->out.len;
@@ -74,6 +93,8 @@ static int enter(struct walk *w, const char *name, size_t n)
 		return 0;
 	if (is_self(w->out.data))
 		return -EOPNOTSUPP;
+	if (is_plain(w))
+		return 0;
 	struct stat st;
 	if (lstat(w->out.data, &st) < 0) {
 		/* What can't be looked at from here can't be resolved by anybody below us either.
@@ -81,7 +102,10 @@ static int enter(struct walk *w, const char *name, size_t n)
 		w->missing = true;
 		return errno == ENAMETOOLONG ? -ENAMETOOLONG : 0;
 	}
-	return S_ISLNK(st.st_mode) ? follow(w, parent_len) : 0;
+	if (S_ISLNK(st.st_mode))
+		return follow(w, parent_len);
+	note_plain(w);
+	return 0;
 }
 
 static int walk_all(struct walk *w)
@@ -105,12 +129,13 @@ static int walk_all(struct walk *w)
 	return buf_error(&w->rest);
 }
 
-/* *ret_links: see struct rule; the caller's to free. */
-static int canonical(const char *absolute, char **ret, char **ret_links, size_t *ret_links_len)
+/* *ret_links: see struct rule; the caller's to free. `plain`: see struct walk. */
+static int canonical(const char *absolute, struct buf *plain, char **ret, char **ret_links,
+		     size_t *ret_links_len)
 {
 	if (absolute[0] != '/')
 		return -EINVAL;
-	struct walk w = {0};
+	struct walk w = {.plain = plain};
 	buf_add_str(&w.rest, absolute);
 	int r = buf_error(&w.rest);
 	if (r == 0)
@@ -136,7 +161,7 @@ int policyfile_canonical(const char *absolute, char **ret)
 {
 	size_t len;
 	char *links AUTOFREE = NULL;
-	return canonical(absolute, ret, &links, &len);
+	return canonical(absolute, NULL, ret, &links, &len);
 }
 
 /* ---- one rule's path ---- */
@@ -147,6 +172,7 @@ struct reader {
 	enum rule_source source;
 	const struct policy_vars *vars;
 	struct policy_error *error;
+	struct buf plain; /* see struct walk */
 };
 
 /* Left out, by the rules of the text's source. Positive, so that no error is mistaken for it. */
@@ -272,8 +298,9 @@ static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_
 	char *real AUTOFREE = NULL;
 	int r = buf_error(&literal);
 	if (r == 0)
-		r = canonical_fault(
-			rd, col, canonical(buf_str(&literal), &real, &ret->links, &ret->links_len));
+		r = canonical_fault(rd, col,
+				    canonical(buf_str(&literal), &rd->plain, &real, &ret->links,
+					      &ret->links_len));
 	buf_free(&literal);
 	if (r < 0)
 		return r;
@@ -422,6 +449,7 @@ int policyfile_parse(struct policy *p, const char *name, const char *text, size_
 	size_t before = policy_len(p);
 	ret_error->text[0] = '\0';
 	int r = add_text(&rd, text, n);
+	buf_free(&rd.plain);
 	if (r < 0)
 		policy_truncate(p, before);
 	return say_memory(ret_error, r);
@@ -432,7 +460,9 @@ int policyfile_check(const char *name, const char *text, size_t n, struct policy
 	struct reader rd = {
 		.where = {.name = name, .line = 1}, .source = RULE_USER, .error = ret_error};
 	ret_error->text[0] = '\0';
-	return say_memory(ret_error, add_text(&rd, text, n));
+	int r = add_text(&rd, text, n);
+	buf_free(&rd.plain);
+	return say_memory(ret_error, r);
 }
 
 int policyfile_parse_line(struct policy *p, const char *line, enum rule_source source,
