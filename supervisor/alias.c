@@ -164,6 +164,7 @@ static int walk_roots(char **root, size_t n, dirwalk_fn *fn, struct alias_set *a
 		int fd AUTOCLOSE = dirwalk_open(root[i]);
 		if (fd < 0 || fstat(fd, &st) < 0 || dirwalk_init(&w, root[i], left) < 0)
 			continue;
+		w.by_name = true;
 		r = fn(a, &w, fd, &st);
 		left = w.left;
 		*ret_all = *ret_all && !w.cut;

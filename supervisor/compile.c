@@ -38,10 +38,18 @@ struct compile {
 	struct class refer[CLASSES_MAX]; /* between these the kernel may move things */
 	size_t refers;
 	bool short_of_descriptors;
-	uint32_t descend; /* the accesses that children are looked at for */
+	/* While the children of a directory are looked at: */
+	uint32_t descend;	   /* for these accesses, */
+	const struct rule **allow; /* a loan; and all rules that could allow one of them anything */
+	size_t allows;
 };
 
 /* ---- where to begin ---- */
+
+static bool may_allow(const struct rule *r)
+{
+	return r->effect == EFFECT_ALLOW && !r->sensitive && (r->access & (CONTENT | STRUCTURE));
+}
 
 static int by_path(const void *a, const void *b)
 {
@@ -73,8 +81,7 @@ static int find_starts(struct compile *c)
 		return -ENOMEM;
 	for (size_t i = 0; i < policy_len(c->p); i++) {
 		const struct rule *r = policy_at(c->p, i);
-		if (r->effect != EFFECT_ALLOW || r->sensitive ||
-		    !(r->access & (CONTENT | STRUCTURE)) || reach_root(r, root, sizeof(root)) < 0)
+		if (!may_allow(r) || reach_root(r, root, sizeof(root)) < 0)
 			continue;
 		char *path = strdup(root);
 		if (!path)
@@ -248,6 +255,40 @@ static int allow(struct compile *c, int fd, uint64_t rights, const char *path)
 
 static int visit(void *arg, struct dirwalk *w, int fd, const struct stat *st);
 
+/* A directory with thousands of names (/tmp) may be one where few rules speak of fewer. */
+static bool is_out_of_reach(void *arg, const struct dirwalk *w)
+{
+	const struct compile *c = arg;
+
+	for (size_t i = 0; i < c->allows; i++)
+		if (reach_rule_concerns(c->allow[i], w->path))
+			return false;
+	return true;
+}
+
+static int visit_children(struct compile *c, struct dirwalk *w, int fd, uint32_t bits)
+{
+	struct compile before = *c;
+	size_t n = 0;
+	const struct rule **allow AUTOFREE = calloc(policy_len(c->p) + 1, sizeof(*allow));
+
+	if (!allow)
+		return -ENOMEM;
+	for (size_t i = 0; i < policy_len(c->p); i++) {
+		const struct rule *r = policy_at(c->p, i);
+		if (may_allow(r) && reach_rule_concerns(r, w->path))
+			allow[n++] = r;
+	}
+	c->descend = bits;
+	c->allow = allow;
+	c->allows = n;
+	int r = dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
+	c->descend = before.descend;
+	c->allow = before.allow;
+	c->allows = before.allows;
+	return r;
+}
+
 static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const struct stat *st,
 			   uint32_t bits)
 {
@@ -268,11 +309,7 @@ static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const s
 	uint32_t rest = reach_allowed_below(c->p, w->path, bits & ~whole);
 	if (!rest)
 		return 0;
-	uint32_t before = c->descend;
-	c->descend = rest;
-	r = dirwalk_children(w, fd, !(rest & CONTENT), visit, c);
-	c->descend = before;
-	return r;
+	return visit_children(c, w, fd, rest);
 }
 
 static int visit_file(struct compile *c, int fd, const char *path, const struct stat *st,
@@ -314,6 +351,7 @@ static int walk(struct compile *c, struct compile_stats *stats)
 		if (dirwalk_init(&w, c->start[i].path, COMPILE_WALK_MAX - stats->walked) < 0)
 			continue;
 		c->descend = 0;
+		w.skips = is_out_of_reach;
 		r = visit(c, &w, fd, &st);
 		stats->walked += w.walked;
 		stats->truncated |= w.cut;

@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #define PROCFS_MAGIC 0x9fa0
@@ -15,32 +17,14 @@
 
 int dirwalk_open(const char *path)
 {
-	int fd AUTOCLOSE = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct open_how how = {.flags = PLAIN, .resolve = RESOLVE_NO_SYMLINKS};
+	int fd AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	struct stat st;
 
-	while (fd >= 0) {
-		char name[NAME_MAX + 1];
-
-		path += strspn(path, "/");
-		size_t n = strcspn(path, "/");
-		if (n == 0)
-			return TAKE_FD(fd);
-		if (n > NAME_MAX)
-			return -ENAMETOOLONG;
-		memcpy(name, path, n);
-		name[n] = '\0';
-		path += n;
-		int next = openat(fd, name, PLAIN);
-		if (next < 0)
-			return -errno;
-		close(fd);
-		fd = next;
-		if (fstat(fd, &st) < 0)
-			return -errno;
-		if (S_ISLNK(st.st_mode))
-			return -ELOOP;
-	}
-	return -errno;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	/* A last one is opened itself (O_PATH with O_NOFOLLOW). */
+	return S_ISLNK(st.st_mode) ? -ELOOP : TAKE_FD(fd);
 }
 
 int dirwalk_open_parent(const char *path)
@@ -53,7 +37,7 @@ int dirwalk_open_parent(const char *path)
 		return -ENAMETOOLONG;
 	memcpy(dir, path, n);
 	dir[n] = '\0';
-	return dirwalk_open(dir);
+	return dirwalk_open(n ? dir : "/");
 }
 
 int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left)
@@ -68,6 +52,8 @@ int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left)
 	w->left = left;
 	w->walked = 0;
 	w->cut = false;
+	w->by_name = false;
+	w->skips = NULL;
 	return 0;
 }
 
@@ -104,8 +90,8 @@ static bool is_process(int fd, const char *name)
 	return name[strspn(name, "0123456789")] == '\0' && is_procfs(fd);
 }
 
-static int look_at(struct dirwalk *w, int dir, const char *name, bool only_directories,
-		   dirwalk_fn *fn, void *arg)
+static int open_child(struct dirwalk *w, int dir, const char *name, bool only_directories,
+		      dirwalk_fn *fn, void *arg)
 {
 	int fd AUTOCLOSE = openat(dir, name, PLAIN);
 	struct stat st;
@@ -119,6 +105,22 @@ static int look_at(struct dirwalk *w, int dir, const char *name, bool only_direc
 	if (S_ISDIR(st.st_mode) && is_process(fd, name))
 		return 0;
 	return fn(arg, w, fd, &st);
+}
+
+static int look_at(struct dirwalk *w, int dir, const struct dirent *e, bool only_directories,
+		   dirwalk_fn *fn, void *arg)
+{
+	struct stat st;
+
+	if (w->skips && w->skips(arg, w))
+		return 0;
+	if (!w->by_name || e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
+		return open_child(w, dir, e->d_name, only_directories, fn, arg);
+	if (fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode))
+		return 0;
+	if (S_ISDIR(st.st_mode)) /* since it was listed */
+		return open_child(w, dir, e->d_name, only_directories, fn, arg);
+	return only_directories ? 0 : fn(arg, w, -1, &st);
 }
 
 static int each(struct dirwalk *w, DIR *d, bool only_directories, dirwalk_fn *fn, void *arg)
@@ -137,7 +139,7 @@ static int each(struct dirwalk *w, DIR *d, bool only_directories, dirwalk_fn *fn
 		w->left--;
 		w->walked++;
 		if (push(w, e->d_name))
-			r = look_at(w, dirfd(d), e->d_name, only_directories, fn, arg);
+			r = look_at(w, dirfd(d), e, only_directories, fn, arg);
 		else
 			w->cut = true;
 		w->len = len;

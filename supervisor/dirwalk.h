@@ -21,14 +21,18 @@ struct dirwalk {
 	uint64_t left;	 /* entries that may still be looked at */
 	uint64_t walked; /* entries looked at */
 	bool cut; /* something was left out: the bound, the depth, a long name, descriptors */
+	/* Set after dirwalk_init(), for who needs it: */
+	bool by_name; /* what is no directory is not opened: fd is -1 */
+	/* Is this child (by w->path, with the walk's arg) passed over, unopened? Or NULL. */
+	bool (*skips)(void *arg, const struct dirwalk *w);
 };
 
 /* 0: go on; 1: enough, stop the whole walk; -errno. fd: an O_PATH descriptor, a loan. */
 typedef int dirwalk_fn(void *arg, struct dirwalk *w, int fd, const struct stat *st);
 
 /*
- * Open an absolute path with O_PATH, component by component: -ELOOP where one is a symlink. The
- * descriptor is the caller's; and other errors of openat(2).
+ * Open an absolute path with O_PATH: -ELOOP where a component is a symlink. The descriptor is the
+ * caller's; and other errors of openat2(2).
  */
 int dirwalk_open(const char *path);
 /* The same for the directory that a path lies in. */

@@ -44,13 +44,16 @@ static bool is_any_depth(const char *part, size_t n)
 	return n == 2 && part[0] == '*' && part[1] == '*';
 }
 
-/* Could these two components be the same? A wild one could be anything. */
+/* Could these two components be the same? From its first wild character on it could be anything. */
 static bool parts_meet(const char *pattern, size_t pn, const char *s, size_t n)
 {
-	for (size_t i = 0; i < pn; i++)
+	for (size_t i = 0; i < pn; i++) {
 		if (strchr("*?\\", pattern[i]))
 			return true;
-	return pn == n && memcmp(pattern, s, n) == 0;
+		if (i >= n || pattern[i] != s[i])
+			return false;
+	}
+	return pn == n;
 }
 
 /* Where a pattern without "**" would match, seen from path. With one: below, and perhaps here. */
@@ -94,6 +97,16 @@ bool reach_rule_at(const struct rule *r, const char *path)
 	if (!is_glob(r))
 		return strcmp(r->path, path) == 0;
 	return meet(r, path, &deep) == MATCH_AT || deep;
+}
+
+bool reach_rule_concerns(const struct rule *r, const char *path)
+{
+	bool deep;
+
+	if (!is_glob(r))
+		return reach_covers(path, r->path) || (!is_exact(r) && reach_covers(r->path, path));
+	enum match match = meet(r, path, &deep);
+	return match != MATCH_NEVER && !(match == MATCH_ABOVE && is_exact(r));
 }
 
 void reach_of(const struct policy *p, const char *dir, struct reach *ret)

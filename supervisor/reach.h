@@ -32,6 +32,8 @@ bool reach_covers(const char *dir, const char *path);
 bool reach_rule_below(const struct rule *r, const char *dir);
 /* Could it match path itself, by name (not as something above it)? */
 bool reach_rule_at(const struct rule *r, const char *path);
+/* Could it speak of path itself (also as something above it), or of anything below it? */
+bool reach_rule_concerns(const struct rule *r, const char *path);
 /* Could one of these accesses be allowed to something strictly below dir, by a rule at or above dir
  * or by a glob? */
 uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask);

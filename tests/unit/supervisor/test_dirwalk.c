@@ -121,3 +121,35 @@ Test(dirwalk, passes_over_processes, .timeout = 10)
 	cr_expect_gt(s.n, 5);
 	cr_expect_lt(s.n, 1000);
 }
+
+static bool skips_b(void *arg, const struct dirwalk *w)
+{
+	(void)arg;
+	return strcmp(w->path, in_top("a/b")) == 0;
+}
+
+static int note_opened(void *arg, struct dirwalk *w, int fd, const struct stat *st)
+{
+	struct seen *s = arg;
+
+	s->n++;
+	cr_expect_eq(fd >= 0, S_ISDIR(st->st_mode), "%s", w->path);
+	cr_expect(S_ISDIR(st->st_mode) || st->st_nlink == 1);
+	return fd < 0 ? 0 : dirwalk_children(w, fd, false, note_opened, s);
+}
+
+Test(dirwalk, opens_no_more_than_it_needs, .init = make, .fini = clear, .timeout = 10)
+{
+	static struct dirwalk w;
+	struct seen s = {0};
+	int fd AUTOCLOSE = dirwalk_open(top);
+
+	cr_assert_eq(dirwalk_init(&w, top, 100), 0);
+	w.by_name = true;
+	cr_expect_eq(dirwalk_children(&w, fd, false, note_opened, &s), 0);
+	cr_expect_eq(s.n, 4);
+	w.skips = skips_b;
+	s.n = 0;
+	cr_expect_eq(dirwalk_children(&w, fd, false, note_opened, &s), 0);
+	cr_expect_eq(s.n, 2); /* a, f */
+}
