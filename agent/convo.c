@@ -20,6 +20,8 @@ void convo_message_free(struct convo_message *m)
 	free(m->calls);
 	free(m->text);
 	free(m->call_id);
+	free(m->kept);
+	free(m->kept_model);
 	*m = (struct convo_message){0};
 }
 
@@ -218,7 +220,7 @@ int convo_complete(struct convo *c, const char *text)
 
 /* ---- writing ---- */
 
-static void write_arguments(struct jsonw *w, const char *arguments)
+void convo_write_arguments(struct jsonw *w, const char *arguments)
 {
 	struct json *v = NULL;
 	bool object = !json_parse(arguments, strlen(arguments), &v, NULL) && json_is_object(v);
@@ -247,12 +249,32 @@ static void write_call(struct jsonw *w, const struct convo_call *call)
 	jsonw_key(w, "function");
 	jsonw_begin_object(w);
 	jsonw_kstr(w, "name", call->name);
-	write_arguments(w, call->arguments);
+	convo_write_arguments(w, call->arguments);
 	jsonw_end_object(w);
 	jsonw_end_object(w);
 }
 
-void convo_write_message(struct jsonw *w, const struct convo_message *m)
+struct json *convo_kept(const struct convo_message *m, const char *model)
+{
+	struct json *kept = NULL;
+	if (!m->kept || !m->kept_model || !model || strcmp(m->kept_model, model) != 0)
+		return NULL;
+	return json_parse(m->kept, strlen(m->kept), &kept, NULL) ? NULL : kept;
+}
+
+/* The members of an object, into the message under way. */
+static void write_kept(struct jsonw *w, const struct convo_message *m, const char *model)
+{
+	struct json *kept = convo_kept(m, model);
+	const struct json *v = json_is_object(kept) ? json_first(kept) : NULL;
+	for (; v; v = json_next(v)) {
+		jsonw_key(w, json_key(v));
+		json_write(w, v);
+	}
+	json_free(kept);
+}
+
+static void write_message(struct jsonw *w, const struct convo_message *m, const char *model)
 {
 	static const char *const role[] = {
 		[CONVO_SYSTEM] = "system",
@@ -274,14 +296,20 @@ void convo_write_message(struct jsonw *w, const struct convo_message *m)
 			write_call(w, &m->calls[i]);
 		jsonw_end_array(w);
 	}
+	write_kept(w, m, model);
 	jsonw_end_object(w);
 }
 
-void convo_write(struct jsonw *w, const struct convo *c)
+void convo_write_message(struct jsonw *w, const struct convo_message *m)
+{
+	write_message(w, m, NULL);
+}
+
+void convo_write(struct jsonw *w, const struct convo *c, const char *model)
 {
 	jsonw_begin_array(w);
 	for (size_t i = 0; i < c->n; i++)
-		convo_write_message(w, &c->messages[i]);
+		write_message(w, &c->messages[i], model);
 	jsonw_end_array(w);
 }
 

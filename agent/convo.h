@@ -34,6 +34,13 @@ struct convo_message {
 	char *call_id;		  /* CONVO_TOOL: the call that this answers, else NULL */
 	struct convo_call *calls; /* CONVO_ASSISTANT */
 	size_t n_calls;
+	/*
+	 * CONVO_ASSISTANT: JSON text that the model wants back with this message (its sealed
+	 * reasoning), and the one model that can read it. NULL both: nothing. An object goes into
+	 * the message of chat completions; an array is the order of a response's items: a
+	 * reasoning item, "" for the text, a call's id for the call.
+	 */
+	char *kept, *kept_model;
 };
 
 /* Told of every change, when it is made; but for convo_free(). */
@@ -87,7 +94,12 @@ int convo_complete(struct convo *c, const char *text);
  * conversation for them, for ever.
  */
 void convo_write_message(struct jsonw *w, const struct convo_message *m);
-void convo_write(struct jsonw *w, const struct convo *c);
+/* model: whose kept things are written along; NULL: nobody's. */
+void convo_write(struct jsonw *w, const struct convo *c, const char *model);
+/* What m keeps for this model; NULL: nothing. A tree of the caller's. */
+struct json *convo_kept(const struct convo_message *m, const char *model);
+/* A call's arguments: JSON of an object, whatever the model wrote. */
+void convo_write_arguments(struct jsonw *w, const char *arguments);
 
 /*
  * Read one assistant message of that form; "content" a string, null, absent or text parts,

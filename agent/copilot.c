@@ -23,7 +23,7 @@ void copilot_grant_free(struct copilot_grant *g)
 	*g = (struct copilot_grant){0};
 }
 
-char *copilot_base_of(const char *bearer)
+char *copilot_base_of(const char *bearer, const char *otherwise)
 {
 	static const char key[] = "proxy-ep=proxy.";
 	char *base = NULL;
@@ -31,12 +31,12 @@ char *copilot_base_of(const char *bearer)
 	while ((at = strstr(at, key)) && at != bearer && at[-1] != ';')
 		at++;
 	if (!at)
-		return strdup(COPILOT_API);
+		return strdup(otherwise);
 	at += sizeof(key) - 1;
 	size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
 	bool whole = n && (at[n] == ';' || !at[n]);
 	if (!whole)
-		return strdup(COPILOT_API);
+		return strdup(otherwise);
 	return asprintf(&base, "https://api.%.*s", (int)n, at) < 0 ? NULL : base;
 }
 
@@ -59,8 +59,8 @@ static void read_lifetime(const struct json *root, int64_t now_s, struct copilot
 			smaller(g->renew_after_s, refresh_in - smaller(60, refresh_in / 4));
 }
 
-int copilot_read_grant(const struct json *root, int64_t now_s, struct copilot_grant *ret,
-		       const char **ret_why)
+int copilot_read_grant(const struct json *root, int64_t now_s, const char *base,
+		       struct copilot_grant *ret, const char **ret_why)
 {
 	const char *bearer = json_get_str(root, "token");
 	const char *api = json_get_str(json_get(root, "endpoints"), "api");
@@ -84,7 +84,7 @@ int copilot_read_grant(const struct json *root, int64_t now_s, struct copilot_gr
 	}
 	struct copilot_grant g = {
 		.bearer = strdup(bearer),
-		.base = api ? strdup(api) : copilot_base_of(bearer),
+		.base = api ? strdup(api) : copilot_base_of(bearer, base),
 	};
 	if (!g.bearer || !g.base) {
 		copilot_grant_free(&g);
@@ -99,64 +99,84 @@ int copilot_read_grant(const struct json *root, int64_t now_s, struct copilot_gr
 
 static int copy_config(struct provider_config *to, const struct provider_config *from)
 {
-	int err = provider_config_set(&to->copilot_bearer, from->copilot_bearer);
-	err = err ?: provider_config_set(&to->endpoint, from->endpoint);
-	err = err ?: provider_config_set(&to->github_api, from->github_api ?: COPILOT_GITHUB_API);
-	err = err
-		      ?: provider_config_set(&to->integration_id,
-					     from->integration_id ?: COPILOT_INTEGRATION_ID);
-	err = err
-		      ?: provider_config_set(&to->editor_version,
-					     from->editor_version ?: COPILOT_EDITOR_VERSION);
-	err = err
-		      ?: provider_config_set(&to->editor_plugin_version,
-					     from->editor_plugin_version ?: COPILOT_EDITOR_VERSION);
-	err = err ?: provider_config_set(&to->intent, from->intent ?: COPILOT_INTENT);
-	return err
-		       ?: provider_config_set(&to->github_api_version,
-					      from->github_api_version
-						      ?: COPILOT_GITHUB_API_VERSION);
+	const struct {
+		char **to;
+		const char *from, *otherwise;
+	} fields[] = {
+		{&to->copilot_bearer, from->copilot_bearer, NULL},
+		{&to->endpoint, from->endpoint, NULL},
+		{&to->integration_id, from->integration_id, NULL},
+		{&to->editor_version, from->editor_version, COPILOT_EDITOR_VERSION},
+		{&to->editor_plugin_version, from->editor_plugin_version, COPILOT_EDITOR_VERSION},
+		{&to->intent, from->intent, COPILOT_INTENT},
+		{&to->github_api_version, from->github_api_version, COPILOT_GITHUB_API_VERSION},
+	};
+	int err = 0;
+	for (size_t i = 0; i < ARRAY_LEN(fields) && !err; i++)
+		err = provider_config_set(fields[i].to, fields[i].from ?: fields[i].otherwise);
+	return err;
+}
+
+/* What the configuration names; without it where the stored token is for. */
+static int choose_github(struct copilot *c, const struct provider_config *config,
+			 struct provider_error *ret_error)
+{
+	const struct github *stored = &config->token.github;
+	bool named = config->github_host || config->github_api || config->github_web;
+	int err = named || !stored->host
+			  ? github_make(config->github_host, config->github_web, config->github_api,
+					&c->github)
+			  : github_make(stored->host, stored->web, stored->api, &c->github);
+	if (err == -EINVAL)
+		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
+				     "no GitHub has that name or URL: correct WARDER_GITHUB_API, "
+				     "WARDER_GITHUB_WEB, COPILOT_GH_HOST or GH_HOST");
+	return err ? no_memory(ret_error) : 0;
+}
+
+static int no_token(int err, const char *source, struct provider_error *ret_error)
+{
+	if (err == -ENOENT)
+		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
+				     "there is no GitHub token: run `warder login`, or set "
+				     "COPILOT_GITHUB_TOKEN");
+	if (err == -EINVAL)
+		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
+				     "%s holds no GitHub token: correct or remove it, or run "
+				     "`warder login`",
+				     source);
+	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
+			     "cannot read %s (%s): correct its permissions or remove it", source,
+			     strerror(-err));
 }
 
 /* A GitHub token, or why there is none. */
-static int find_token(struct copilot *c, const struct provider_config *config,
-		      struct provider_error *ret_error)
+static int use_token(struct copilot *c, struct provider_config *config,
+		     struct provider_error *ret_error)
 {
-	const struct token_sources sources = {
-		.values = config->github_tokens,
-		.stored_path = config->stored_token_path,
-		.editors_dir = config->editors_dir,
-	};
-	int err = token_find(&sources, &c->token);
-	const char *source = c->token.source ?: "the configuration";
+	int err = provider_find_token(config);
+	const struct token *found = &config->token;
 	if (err == -ENOMEM)
 		return no_memory(ret_error);
-	if (err == -ENOENT)
-		return provider_fail(
-			ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-			"there is no GitHub token: sign in with an editor's Copilot plugin, or set "
-			"COPILOT_GITHUB_TOKEN");
-	if (err == -EINVAL)
-		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-				     "%s holds no GitHub token: correct or remove it, or sign in "
-				     "with an editor's Copilot plugin",
-				     source);
+	if (err == -EINVAL && !found->source)
+		return choose_github(c, config, ret_error);
 	if (err)
-		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-				     "cannot read %s (%s): correct its permissions or remove it",
-				     source, strerror(-err));
-	if (token_kind(c->token.value) == TOKEN_CLASSIC)
+		return no_token(err, found->source ?: "the configuration", ret_error);
+	if (token_kind(found->value) == TOKEN_CLASSIC)
 		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
 				     "the token from %s is a classic personal access token, which "
-				     "Copilot never takes: sign in with an editor's Copilot "
-				     "plugin, or set another",
-				     source);
-	return 0;
+				     "Copilot never takes: run `warder login`, or set another",
+				     found->source);
+	if (provider_config_set(&c->token, found->value) ||
+	    provider_config_set(&c->source, found->source))
+		return no_memory(ret_error);
+	c->direct = token_kind(found->value) == TOKEN_FINE;
+	return choose_github(c, config, ret_error);
 }
 
 static int check_urls(const struct copilot *c, struct provider_error *ret_error)
 {
-	const char *const urls[] = {c->config.endpoint, c->config.github_api};
+	const char *const urls[] = {c->config.endpoint, c->github.api, c->github.web};
 	for (size_t i = 0; i < ARRAY_LEN(urls); i++)
 		if (urls[i] && !http_url_is_safe(urls[i]))
 			return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
@@ -166,30 +186,34 @@ static int check_urls(const struct copilot *c, struct provider_error *ret_error)
 }
 
 /* A ready bearer is a grant that never ends by itself. */
-static int use_ready_bearer(struct copilot *c, struct provider_error *ret_error)
+static int use_ready_bearer(struct copilot *c, const struct provider_config *config,
+			    struct provider_error *ret_error)
 {
 	const char *bearer = c->config.copilot_bearer;
+	int err = choose_github(c, config, ret_error);
+	if (err)
+		return err;
 	for (const char *p = bearer; *p; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
 			return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
 					     "WARDER_COPILOT_TOKEN has a space or a line end in "
 					     "it: correct it");
-	c->grant.base = copilot_base_of(bearer);
+	c->grant.base = copilot_base_of(bearer, c->github.copilot);
 	if (!c->grant.base || provider_config_set(&c->grant.bearer, bearer))
 		return no_memory(ret_error);
 	return 0;
 }
 
-int copilot_init(struct copilot *c, const struct provider_config *config,
+int copilot_init(struct copilot *c, struct provider_config *config,
 		 struct provider_error *ret_error)
 {
 	*c = (struct copilot){0};
 	int err = copy_config(&c->config, config) ? no_memory(ret_error) : 0;
 	if (!err)
-		err = check_urls(c, ret_error);
+		err = c->config.copilot_bearer ? use_ready_bearer(c, config, ret_error)
+					       : use_token(c, config, ret_error);
 	if (!err)
-		err = c->config.copilot_bearer ? use_ready_bearer(c, ret_error)
-					       : find_token(c, config, ret_error);
+		err = check_urls(c, ret_error);
 	if (err)
 		copilot_free(c);
 	return err;
@@ -198,7 +222,9 @@ int copilot_init(struct copilot *c, const struct provider_config *config,
 void copilot_free(struct copilot *c)
 {
 	provider_config_free(&c->config);
-	token_free(&c->token);
+	provider_config_set(&c->token, NULL);
+	free(c->source);
+	github_release(&c->github);
 	copilot_grant_free(&c->grant);
 	*c = (struct copilot){0};
 }
@@ -237,34 +263,54 @@ static int add_editor(const struct copilot *c, struct http_headers *headers)
 				       c->config.editor_plugin_version);
 }
 
-static int fetch_grant(struct copilot *c, struct chat *chat, const volatile sig_atomic_t *cancel,
+static int fetch_grant(struct copilot *c, struct asker *asker, const volatile sig_atomic_t *cancel,
 		       struct json **ret_root, struct provider_error *ret_error)
 {
 	struct http_headers headers = {0};
-	char *url AUTOFREE = chat_url(c->config.github_api, "copilot_internal/v2/token");
-	int err = url ? add_credential(&headers, "token", c->token.value) : -ENOMEM;
+	char *url AUTOFREE = asker_url(c->github.api, "copilot_internal/v2/token");
+	int err = url ? add_credential(&headers, "token", c->token) : -ENOMEM;
 	err = err ?: http_headers_add(&headers, "Accept", "application/json");
 	err = err ?: add_editor(c, &headers);
+	const struct asker_fetch fetch = {
+		.where = ERROR_AT_EXCHANGE,
+		.method = "GET",
+		.url = url,
+		.headers = &headers,
+		.cancel = cancel,
+	};
 	if (err)
 		err = provider_fail(ret_error, PROVIDER_FAIL_INTERNAL, err,
 				    "the request to GitHub could not be made");
 	else
-		err = chat_fetch(chat, ERROR_AT_EXCHANGE, url, &headers, cancel, ret_root,
-				 ret_error);
+		err = asker_fetch(asker, &fetch, ret_root, ret_error);
 	http_headers_free(&headers);
 	return err;
 }
 
-static int exchange(struct copilot *c, struct chat *chat, const volatile sig_atomic_t *cancel,
+/* The token is the bearer; it lives as long as its owner lets it. */
+static int go_direct(struct copilot *c, struct provider_error *ret_error)
+{
+	c->direct = true;
+	free(c->grant.base);
+	c->grant.base = strdup(c->github.copilot);
+	if (!c->grant.base || provider_config_set(&c->grant.bearer, c->token))
+		return no_memory(ret_error);
+	return 0;
+}
+
+static int exchange(struct copilot *c, struct asker *asker, const volatile sig_atomic_t *cancel,
 		    struct provider_error *ret_error)
 {
 	struct json *root = NULL;
 	struct copilot_grant grant = {0};
 	const char *why = NULL;
-	int err = fetch_grant(c, chat, cancel, &root, ret_error);
+	int err = fetch_grant(c, asker, cancel, &root, ret_error);
+	/* Of another application than those whose tokens GitHub exchanges. */
+	if (err && ret_error->status == 404 && token_kind(c->token) != TOKEN_USER_APP)
+		return go_direct(c, ret_error);
 	if (err)
 		return err;
-	err = copilot_read_grant(root, (int64_t)time(NULL), &grant, &why);
+	err = copilot_read_grant(root, (int64_t)time(NULL), c->github.copilot, &grant, &why);
 	json_free(root);
 	if (err == -ENOMEM)
 		return no_memory(ret_error);
@@ -278,17 +324,19 @@ static int exchange(struct copilot *c, struct chat *chat, const volatile sig_ato
 }
 
 /* Have a bearer that lives. */
-static int ensure_grant(struct copilot *c, struct chat *chat, bool renew,
+static int ensure_grant(struct copilot *c, struct asker *asker, bool renew,
 			const volatile sig_atomic_t *cancel, struct provider_error *ret_error)
 {
-	if (c->config.copilot_bearer)
+	if (c->config.copilot_bearer || (c->direct && c->grant.bearer))
 		return renew ? -ENOTSUP : 0;
+	if (c->direct)
+		return go_direct(c, ret_error);
 	int64_t age_ms = boot_ms() - c->granted_ms;
 	bool have = c->grant.bearer && !renew;
 	if (have && age_ms < c->grant.renew_after_s * 1000)
 		return 0;
 	struct provider_error error;
-	int err = exchange(c, chat, cancel, &error);
+	int err = exchange(c, asker, cancel, &error);
 	/* It has some time left: a hiccup at GitHub need not be the user's. */
 	if (err && have && error.retryable && age_ms < c->grant.lifetime_s * 1000)
 		return 0;
@@ -315,11 +363,12 @@ static int add_headers(const struct copilot *c, const struct provider_request *r
 		       struct http_headers *headers)
 {
 	const struct provider_config *config = &c->config;
+	const char *id = c->direct ? COPILOT_DIRECT_INTEGRATION : COPILOT_INTEGRATION_ID;
 	char uuid[37];
 	make_uuid(uuid);
 	int err = add_credential(headers, "Bearer", c->grant.bearer);
 	err = err ?: add_editor(c, headers);
-	err = err ?: add_optional(headers, "Copilot-Integration-Id", config->integration_id);
+	err = err ?: add_optional(headers, "Copilot-Integration-Id", config->integration_id ?: id);
 	err = err ?: add_optional(headers, "X-GitHub-Api-Version", config->github_api_version);
 	err = err ?: http_headers_add(headers, "X-Request-Id", uuid);
 	if (err || !req->convo)
@@ -331,11 +380,11 @@ static int add_headers(const struct copilot *c, const struct provider_request *r
 					   req->initiator == PROVIDER_BY_AGENT ? "agent" : "user");
 }
 
-int copilot_prepare(struct copilot *c, struct chat *chat, const struct provider_request *req,
+int copilot_prepare(struct copilot *c, struct asker *asker, const struct provider_request *req,
 		    bool renew, char **ret_base, struct http_headers *headers,
 		    struct provider_error *ret_error)
 {
-	int err = ensure_grant(c, chat, renew, req->cancel, ret_error);
+	int err = ensure_grant(c, asker, renew, req->cancel, ret_error);
 	if (err)
 		return err;
 	err = add_headers(c, req, headers);
@@ -352,13 +401,13 @@ int copilot_prepare(struct copilot *c, struct chat *chat, const struct provider_
 
 const char *copilot_source(const struct copilot *c)
 {
-	return c->config.copilot_bearer ? "WARDER_COPILOT_TOKEN" : c->token.source;
+	return c->config.copilot_bearer ? "WARDER_COPILOT_TOKEN" : c->source;
 }
 
 void copilot_redact(const struct copilot *c, char *text)
 {
 	error_redact(text, c->grant.bearer);
-	error_redact(text, c->token.value);
+	error_redact(text, c->token);
 }
 
 /* ---- models ---- */
@@ -378,12 +427,16 @@ void copilot_judge(const struct json *listed, struct provider_model *m)
 	const struct json *endpoints = json_get(listed, "supported_endpoints");
 	const char *type = json_get_str(can, "type");
 	const char *policy = json_get_str(json_get(listed, "policy"), "state");
-	bool tools = false;
+	bool tools = false, shown = true;
 	json_bool(json_get(json_get(can, "supports"), "tool_calls"), &tools);
 	json_bool(json_get(listed, "is_chat_default"), &m->preferred);
+	json_bool(json_get(listed, "model_picker_enabled"), &shown);
 	json_get_int(json_get(can, "limits"), "max_context_window_tokens", &m->context);
+	bool chat = !json_len(endpoints) || lists(endpoints, "/chat/completions");
+	bool responses = lists(endpoints, "/responses");
+	m->hidden = !shown;
+	m->responses_only = responses && !chat;
 	m->needs_enabling = policy && strcmp(policy, "enabled") != 0;
-	m->usable = tools && type && !strcmp(type, "chat") &&
-		    !(policy && !strcmp(policy, "disabled")) &&
-		    (!json_len(endpoints) || lists(endpoints, "/chat/completions"));
+	m->usable = tools && type && !strcmp(type, "chat") && (chat || responses) &&
+		    !(policy && !strcmp(policy, "disabled"));
 }

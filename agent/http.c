@@ -15,8 +15,8 @@
 
 struct http {
 	const struct libcurl *curl;
-	CURLM *multi; /* keeps the connections */
-	char *ca_file;
+	CURLM *multi;		/* keeps the connections */
+	char *ca_file, *ca_dir; /* NULL: the system's */
 };
 
 /* One request under way. */
@@ -36,7 +36,13 @@ const char *http_missing(void)
 	return libcurl_missing();
 }
 
-int http_new(const char *ca_file, struct http **ret)
+static int copy(const char *from, char **to)
+{
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? -ENOMEM : 0;
+}
+
+int http_new(const struct http_trust *trust, struct http **ret)
 {
 	const struct libcurl *curl = libcurl_get();
 	if (!curl)
@@ -46,10 +52,12 @@ int http_new(const char *ca_file, struct http **ret)
 		return -ENOMEM;
 	h->curl = curl;
 	h->multi = curl->multi_init();
-	h->ca_file = ca_file ? strdup(ca_file) : NULL;
-	if (!h->multi || (ca_file && !h->ca_file)) {
+	int err = h->multi ? 0 : -ENOMEM;
+	if (trust)
+		err = err ?: copy(trust->ca_file, &h->ca_file) ?: copy(trust->ca_dir, &h->ca_dir);
+	if (err) {
 		http_free(h);
-		return -ENOMEM;
+		return err;
 	}
 	*ret = h;
 	return 0;
@@ -61,6 +69,7 @@ void http_free(struct http *h)
 		return;
 	h->curl->multi_cleanup(h->multi);
 	free(h->ca_file);
+	free(h->ca_dir);
 	free(h);
 }
 
@@ -205,17 +214,53 @@ static int failed(struct http_response *r, int err, bool transient, const char *
 	return err;
 }
 
-static int timed_out(struct transfer *t, const char *host)
+static bool was_connected(const struct transfer *t)
 {
 	double connected = 0;
 	t->curl->easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME, &connected);
-	if (connected > 0)
+	return connected > 0;
+}
+
+static int timed_out(struct transfer *t, const char *host)
+{
+	unsigned told = t->req->stall_timeout_s;
+	if (was_connected(t))
 		return failed(t->ret, -ETIMEDOUT, true,
 			      "%s sent nothing for %u seconds: try again, or another model", host,
-			      t->req->stall_timeout_s ? t->req->stall_timeout_s
-						      : HTTP_STALL_TIMEOUT_S);
+			      told ? told : HTTP_STALL_TIMEOUT_S);
 	return failed(t->ret, -ETIMEDOUT, true,
 		      "%s does not answer: check the network and the proxy settings", host);
+}
+
+/* The proxy answered instead of letting us through; 0: it did not. */
+static int refused_by_proxy(struct transfer *t, const char *host)
+{
+	long code = 0;
+	t->curl->easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &code);
+	if (code < 300)
+		return 0;
+	if (code == 407)
+		return failed(t->ret, -EHOSTUNREACH, false,
+			      "the proxy wants a user and a password before it connects to %s: put "
+			      "them into the proxy's URL (https_proxy)",
+			      host);
+	return failed(t->ret, -EHOSTUNREACH, code >= 500,
+		      "the proxy does not connect to %s (HTTP %ld): allow it there, or name the "
+		      "host in no_proxy",
+		      host, code);
+}
+
+static int untrusted(struct transfer *t, CURLcode code, const char *host, const char *detail)
+{
+	if (code == CURLE_SSL_CACERT_BADFILE)
+		return failed(t->ret, -EPROTO, false,
+			      "the certificates to trust can't be read: correct CURL_CA_BUNDLE, "
+			      "SSL_CERT_FILE or SSL_CERT_DIR (%s)",
+			      detail);
+	return failed(t->ret, -EPROTO, false,
+		      "no trusted TLS connection to %s: set CURL_CA_BUNDLE to your organisation's "
+		      "certificates, or correct the URL (%s)",
+		      host, detail);
 }
 
 /* -errno and the sentence for what curl says. */
@@ -225,15 +270,27 @@ static int explain(struct transfer *t, CURLcode code)
 	const char *detail = t->why[0] ? t->why : t->curl->easy_strerror(code);
 	char host[256];
 	url_host(t->curl, t->req->url, host, sizeof(host));
+	int refused = refused_by_proxy(t, host);
+	if (refused)
+		return refused;
 	switch ((int)code) {
-	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
+		if (was_connected(t)) /* it answered, with no status line */
+			return failed(r, -EPROTO, false,
+				      "%s does not speak HTTP: correct the endpoint", host);
+		/* fallthrough */
+	case CURLE_URL_MALFORMAT:
 		return failed(r, -EINVAL, false,
 			      "\"%s\" is no http or https URL: correct the endpoint", t->req->url);
 	case CURLE_COULDNT_RESOLVE_HOST:
-	case CURLE_COULDNT_RESOLVE_PROXY:
 		return failed(r, -EHOSTUNREACH, true,
 			      "cannot find %s: check the network, the name and the proxy (%s)",
+			      host, detail);
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_PROXY:
+		return failed(r, -EHOSTUNREACH, true,
+			      "cannot reach %s by the proxy: correct https_proxy, http_proxy or "
+			      "all_proxy (%s)",
 			      host, detail);
 	case CURLE_COULDNT_CONNECT:
 		return failed(r, -ECONNREFUSED, true,
@@ -244,10 +301,7 @@ static int explain(struct transfer *t, CURLcode code)
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_CONNECT_ERROR:
-		return failed(r, -EPROTO, false,
-			      "no trusted TLS connection to %s: set CURL_CA_BUNDLE to your "
-			      "organisation's certificates, or correct the URL (%s)",
-			      host, detail);
+		return untrusted(t, code, host, detail);
 	case CURLE_PARTIAL_FILE:
 	case CURLE_RECV_ERROR:
 	case CURLE_SEND_ERROR:
@@ -257,6 +311,11 @@ static int explain(struct transfer *t, CURLcode code)
 		return failed(r, -ECONNRESET, true,
 			      "%s closed the connection in the middle: try again (%s)", host,
 			      detail);
+	case CURLE_BAD_CONTENT_ENCODING:
+	case CURLE_WRITE_ERROR:
+	case CURLE_WEIRD_SERVER_REPLY:
+		return failed(r, -EBADMSG, true, "the answer of %s is garbled: try again (%s)",
+			      host, detail);
 	case CURLE_OUT_OF_MEMORY:
 		return failed(r, -ENOMEM, false, "not enough memory");
 	default:
@@ -306,8 +365,11 @@ static void set_options(const struct http *h, struct transfer *t, struct curl_sl
 	curl->easy_setopt(t->easy, CURLOPT_HTTPHEADER, headers);
 	curl->easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_write);
 	curl->easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+	curl->easy_setopt(t->easy, CURLOPT_ACCEPT_ENCODING, ""); /* all that it can unpack */
 	if (h->ca_file)
 		curl->easy_setopt(t->easy, CURLOPT_CAINFO, h->ca_file);
+	if (h->ca_dir)
+		curl->easy_setopt(t->easy, CURLOPT_CAPATH, h->ca_dir);
 	if (req->body) {
 		curl->easy_setopt(t->easy, CURLOPT_POSTFIELDS, req->body);
 		curl->easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->body_len);

@@ -4,6 +4,7 @@
  *
  * Proxies are the environment's, as curl reads them. Redirects are never followed, so no
  * credential goes to a host that the caller did not name. User-Agent is warder/VERSION.
+ * Compressed answers arrive unpacked.
  */
 #pragma once
 
@@ -58,16 +59,23 @@ struct http_request {
 /* Why no request can be made at all: one line, static; NULL: they can. */
 const char *http_missing(void);
 
-/* ca_file (may be NULL) replaces the system's certificates. 0, -ENOMEM, or -ELIBACC (no libcurl).
- */
-int http_new(const char *ca_file, struct http **ret);
+/* Whom to trust instead of the system's certificates, as curl(1) takes it from the environment. */
+struct http_trust {
+	const char *ca_file; /* a bundle: CURL_CA_BUNDLE, SSL_CERT_FILE; may be NULL */
+	const char *ca_dir;  /* hashed names: SSL_CERT_DIR; may be NULL */
+};
+
+/* trust (copied) may be NULL. 0, -ENOMEM, or -ELIBACC (no libcurl). */
+int http_new(const struct http_trust *trust, struct http **ret);
 void http_free(struct http *h);
 
 /*
  * Blocks until the answer is complete. 0 for any status that came whole; then look at
  * ret->status. Else *ret tells what is known, with a sentence in ret->error:
- * -ECANCELED, -EINVAL (URL or header), -EHOSTUNREACH, -ECONNREFUSED, -ETIMEDOUT (connecting, or
- * stalled), -EPROTO (TLS), -ECONNRESET (cut off in the middle), -EFBIG (HTTP_BODY_MAX), -ENOMEM,
+ * -ECANCELED, -EINVAL (URL or header), -EHOSTUNREACH (the name, or a proxy that
+ * will not), -ECONNREFUSED, -ETIMEDOUT (connecting, or
+ * stalled), -EPROTO (TLS), -ECONNRESET (cut off in the middle), -EBADMSG (no HTTP),
+ * -EFBIG (HTTP_BODY_MAX), -ENOMEM,
  * -EIO (the rest), or what on_bytes returned.
  */
 int http_perform(struct http *h, const struct http_request *req, struct http_response *ret);

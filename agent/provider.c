@@ -1,7 +1,8 @@
 #include "agent/provider.h"
 
+#include "agent/ghtoken.h"
 #include "agent/http.h"
-#include "agent/token.h"
+#include "agent/provider_error.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ int provider_fail(struct provider_error *ret, enum provider_error_kind kind, int
 	va_start(ap, fmt);
 	vsnprintf(ret->text, sizeof(ret->text), fmt, ap);
 	va_end(ap);
+	error_hide_userinfo(ret->text);
 	return err;
 }
 
@@ -51,9 +53,13 @@ void provider_config_free(struct provider_config *c)
 		&c->github_tokens[1],
 		&c->github_tokens[2],
 		&c->stored_token_path,
+		&c->gh_path,
 		&c->editors_dir,
+		&c->github_host,
 		&c->github_api,
+		&c->github_web,
 		&c->ca_file,
+		&c->ca_dir,
 		&c->script_path,
 		&c->integration_id,
 		&c->editor_version,
@@ -63,6 +69,7 @@ void provider_config_free(struct provider_config *c)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(owned); i++)
 		provider_config_set(owned[i], NULL);
+	token_free(&c->token);
 	*c = (struct provider_config){0};
 }
 
@@ -89,6 +96,25 @@ static int set_editors_dir(struct provider_config *c)
 	return 0;
 }
 
+/* Here an empty value says something: no such header. */
+static int set_identity(struct provider_config *c)
+{
+	const struct {
+		char **field;
+		const char *name;
+	} vars[] = {
+		{&c->integration_id, "WARDER_COPILOT_INTEGRATION_ID"},
+		{&c->editor_version, "WARDER_COPILOT_EDITOR_VERSION"},
+		{&c->editor_plugin_version, "WARDER_COPILOT_PLUGIN_VERSION"},
+		{&c->intent, "WARDER_COPILOT_INTENT"},
+		{&c->github_api_version, "WARDER_COPILOT_API_VERSION"},
+	};
+	int err = 0;
+	for (size_t i = 0; i < ARRAY_LEN(vars) && !err; i++)
+		err = provider_config_set(vars[i].field, getenv(vars[i].name));
+	return err;
+}
+
 int provider_config_from_env(struct provider_config *ret)
 {
 	struct provider_config c = {0};
@@ -104,7 +130,11 @@ int provider_config_from_env(struct provider_config *ret)
 		{&c.github_tokens[0], "COPILOT_GITHUB_TOKEN"},
 		{&c.github_tokens[1], "GH_TOKEN"},
 		{&c.github_tokens[2], "GITHUB_TOKEN"},
+		{&c.github_host, "GH_HOST"},
+		{&c.github_host, "COPILOT_GH_HOST"},
 		{&c.github_api, "WARDER_GITHUB_API"},
+		{&c.github_web, "WARDER_GITHUB_WEB"},
+		{&c.ca_dir, "SSL_CERT_DIR"},
 		{&c.ca_file, "SSL_CERT_FILE"},
 		{&c.ca_file, "CURL_CA_BUNDLE"},
 	};
@@ -112,6 +142,9 @@ int provider_config_from_env(struct provider_config *ret)
 	for (size_t i = 0; i < ARRAY_LEN(vars) && !err; i++)
 		if (env(vars[i].name))
 			err = provider_config_set(vars[i].field, env(vars[i].name));
+	err = err ?: set_identity(&c);
+	c.gh_path = ghtoken_program(env("PATH"));
+	c.gh_env = environ;
 	if (err)
 		provider_config_free(&c);
 	else
@@ -119,19 +152,33 @@ int provider_config_from_env(struct provider_config *ret)
 	return err;
 }
 
-static bool has_github_token(const struct provider_config *c)
+int provider_find_token(struct provider_config *c)
 {
-	struct token token = {0};
-	int err = token_find(&(struct token_sources){.values = c->github_tokens,
-						     .stored_path = c->stored_token_path,
-						     .editors_dir = c->editors_dir},
-			     &token);
-	bool usable = !err && token_kind(token.value) != TOKEN_CLASSIC;
-	token_free(&token);
-	return usable;
+	struct github github = {0};
+	bool named = c->github_host || c->github_api || c->github_web;
+	if (c->token_sought)
+		return c->token_error;
+	c->token_sought = true;
+	c->token_error = github_make(c->github_host, c->github_web, c->github_api, &github);
+	if (c->token_error)
+		return c->token_error;
+	c->token_error = token_find(&(struct token_sources){.values = c->github_tokens,
+							    .stored_path = c->stored_token_path,
+							    .gh_path = c->gh_path,
+							    .gh_env = c->gh_env,
+							    .editors_dir = c->editors_dir,
+							    .host = named ? github.host : NULL},
+				    &c->token);
+	github_release(&github);
+	return c->token_error;
 }
 
-enum provider_kind provider_pick(const struct provider_config *c)
+static bool has_github_token(struct provider_config *c)
+{
+	return !provider_find_token(c) && token_kind(c->token.value) != TOKEN_CLASSIC;
+}
+
+enum provider_kind provider_pick(struct provider_config *c)
 {
 	if (c->kind != PROVIDER_AUTO)
 		return c->kind;
@@ -155,7 +202,7 @@ static int check_http(enum provider_kind kind, struct provider_error *ret_error)
 			     "libcurl is needed to reach a model: %s", missing);
 }
 
-int provider_open(const struct provider_config *c, struct provider **ret,
+int provider_open(struct provider_config *c, struct provider **ret,
 		  struct provider_error *ret_error)
 {
 	enum provider_kind kind = provider_pick(c);
@@ -177,7 +224,6 @@ int provider_open(const struct provider_config *c, struct provider **ret,
 		return provider_script_open_text("the built-in script", c->script_text, ret,
 						 ret_error);
 	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-			     "there is no model to ask: sign in with an editor's Copilot plugin, "
-			     "set OPENAI_API_KEY, or "
+			     "there is no model to ask: run `warder login`, set OPENAI_API_KEY, or "
 			     "give --endpoint or --script");
 }

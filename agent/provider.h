@@ -11,6 +11,7 @@
 #pragma once
 
 #include "agent/convo.h"
+#include "agent/token.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -34,6 +35,7 @@ enum provider_error_kind {
 	PROVIDER_FAIL_QUOTA,	 /* nothing left to spend: waiting a little does not help */
 	PROVIDER_FAIL_RATE,	 /* too many requests: waiting helps */
 	PROVIDER_FAIL_MODEL,	 /* this model can't be used (here) */
+	PROVIDER_FAIL_ELSEWHERE, /* it is asked by another of the server's endpoints */
 	PROVIDER_FAIL_REQUEST,	 /* the server calls the request wrong */
 	PROVIDER_FAIL_LENGTH,	 /* the conversation is longer than the model or the server takes */
 	PROVIDER_FAIL_SERVER,	 /* the server failed */
@@ -51,7 +53,8 @@ struct provider_error {
 	char request_id[128]; /* "" where there is none */
 	int status;	      /* HTTP; 0: no answer came */
 	bool retryable;	      /* the same request may succeed later */
-	int retry_after_s;    /* what the server asked for; -1: nothing */
+	bool unasked;	   /* it was on the way to a credential: the server itself was not asked */
+	int retry_after_s; /* what the server asked for; -1: nothing */
 };
 
 /* ---- one turn ---- */
@@ -90,10 +93,12 @@ struct provider_sink {
 struct provider_model {
 	char *id;
 	char *name;	     /* for humans; may equal id */
-	bool usable;	     /* chat completions with tools, not disabled */
+	bool usable;	     /* chats, calls tools, at an endpoint that we speak; not disabled */
 	bool preferred;	     /* the server's own default */
 	int64_t context;     /* tokens; -1: not told */
 	bool needs_enabling; /* listed, but its terms were not accepted in the account */
+	bool hidden;	     /* the server's own pickers leave it out */
+	bool responses_only; /* asked by /responses, not by /chat/completions */
 };
 
 struct provider_models { /* {0} is empty */
@@ -121,6 +126,12 @@ struct provider_ops {
 	/* List the models, in the server's order. Errors as turn's. */
 	int (*models)(struct provider *p, const volatile sig_atomic_t *cancel,
 		      struct provider_models *ret, struct provider_error *ret_error);
+	/*
+	 * Accept a model's terms for the account (needs_enabling): only on the user's own word.
+	 * NULL: there is no such thing here. Errors as turn's.
+	 */
+	int (*enable)(struct provider *p, const char *model, const volatile sig_atomic_t *cancel,
+		      struct provider_error *ret_error);
 	void (*free)(struct provider *p);
 };
 
@@ -143,19 +154,34 @@ struct provider_config {
 	char *copilot_bearer;  /* WARDER_COPILOT_TOKEN: a ready API bearer */
 	/* In the order they are tried. */
 	char *github_tokens[3];	 /* COPILOT_GITHUB_TOKEN, GH_TOKEN, GITHUB_TOKEN */
-	char *stored_token_path; /* a token kept by us; set by the caller */
+	char *stored_token_path; /* what `warder login` keeps; set by the caller */
+	char *gh_path;		 /* the program gh in PATH */
+	char *const *gh_env;	 /* its environment, on loan */
 	char *editors_dir;	 /* ${XDG_CONFIG_HOME:-~/.config}/github-copilot */
-	char *github_api;	 /* WARDER_GITHUB_API, without it GitHub's own */
+	char *github_host;	 /* COPILOT_GH_HOST, GH_HOST; without any: github.com, or where
+				    the stored token is for */
+	char *github_api;	 /* WARDER_GITHUB_API, and */
+	char *github_web;	 /* WARDER_GITHUB_WEB: base URLs instead of the host's own */
 	char *ca_file;		 /* CURL_CA_BUNDLE, SSL_CERT_FILE */
+	char *ca_dir;		 /* SSL_CERT_DIR */
 	char *script_path;	 /* --script; set by the caller */
 	const char *script_text; /* the embedded default, on loan; set by the caller */
 
-	/* What Copilot is told we are; NULL: warder/VERSION and the values of open clients. */
+	/*
+	 * What Copilot is told we are (WARDER_COPILOT_INTEGRATION_ID, _EDITOR_VERSION,
+	 * _PLUGIN_VERSION, _INTENT, _API_VERSION); NULL: warder/VERSION and the values of open
+	 * clients; "": the header is left out.
+	 */
 	char *integration_id;
 	char *editor_version;
 	char *editor_plugin_version;
 	char *intent;
 	char *github_api_version;
+
+	/* The GitHub token, once provider_find_token() looked for it. */
+	struct token token;
+	int token_error; /* as token_find() */
+	bool token_sought;
 
 	/* 0: the defaults of provider_chat.h. */
 	unsigned connect_timeout_s;
@@ -176,18 +202,24 @@ int provider_config_set(char **field, const char *value);
  * GitHub token is found; openai where OPENAI_BASE_URL or OPENAI_API_KEY is set; else script, the
  * embedded one.
  */
-enum provider_kind provider_pick(const struct provider_config *c);
+enum provider_kind provider_pick(struct provider_config *c);
+/*
+ * Look for a GitHub token into c->token, once: as token_find(), for the host that c names. May
+ * block some seconds, where gh is asked. -EINVAL also: the host or its URLs are none; then
+ * c->token.source is NULL.
+ */
+int provider_find_token(struct provider_config *c);
 /*
  * Make the provider that provider_pick() names. The config is copied from, not kept, except
- * script_text. 0 and *ret (to provider_free), or -EIO / -ENOMEM with *ret_error. Contacts nobody.
+ * script_text; 0 and *ret (to provider_free), or -EIO / -ENOMEM with *ret_error. Contacts nobody.
  */
-int provider_open(const struct provider_config *c, struct provider **ret,
+int provider_open(struct provider_config *c, struct provider **ret,
 		  struct provider_error *ret_error);
 
 /* The three of them, by themselves. */
 int provider_openai_open(const struct provider_config *c, struct provider **ret,
 			 struct provider_error *ret_error);
-int provider_copilot_open(const struct provider_config *c, struct provider **ret,
+int provider_copilot_open(struct provider_config *c, struct provider **ret,
 			  struct provider_error *ret_error);
 /*
  * One assistant message in the chat-completions form a line; empty lines are skipped. Everything

@@ -8,10 +8,10 @@
 
 static int on_event(void *arg, const char *type, const char *data, size_t n);
 
-void answer_init(struct answer *a, const struct provider_sink *sink)
+void answer_init(struct answer *a, enum answer_dialect dialect, const struct provider_sink *sink)
 {
-	*a = (struct answer){.sink = sink};
-	a->text.max = ANSWER_TEXT_MAX;
+	*a = (struct answer){.sink = sink, .dialect = dialect};
+	a->text.max = a->kept.max = a->thought.max = ANSWER_TEXT_MAX;
 	sse_init(&a->sse, on_event, a, 0);
 }
 
@@ -25,18 +25,20 @@ void answer_free(struct answer *a)
 	free(a->calls);
 	buf_free(&a->text);
 	buf_free(&a->plain);
+	buf_free(&a->kept);
+	buf_free(&a->thought);
 	sse_free(&a->sse);
 }
 
-static int complain(struct answer *a, int err, const char *what, const char *bytes)
+int answer_complain(struct answer *a, int err, const char *what, const char *bytes)
 {
 	snprintf(a->complaint, sizeof(a->complaint), "%s%.300s", what, bytes);
 	return err;
 }
 
-/* ---- one piece ---- */
+/* ---- what pieces are made of ---- */
 
-static int add_text(struct answer *a, const char *text)
+int answer_add_text(struct answer *a, const char *text)
 {
 	size_t n = text ? strlen(text) : 0;
 	if (!n)
@@ -51,73 +53,25 @@ static int add_text(struct answer *a, const char *text)
 	return 0;
 }
 
-static int add_content(struct answer *a, const struct json *content)
+struct answer_call *answer_begin_call(struct answer *a, int64_t choice, int64_t index, int *ret_err)
 {
-	int err = add_text(a, json_str(content));
-	if (!json_is_array(content))
-		return err;
-	for (const struct json *p = json_first(content); p && !err; p = json_next(p))
-		err = add_text(a, json_get_str(p, "text"));
-	return err;
-}
-
-static bool filled(const char *s)
-{
-	return s && *s;
-}
-
-/* The call that a piece continues; NULL where the piece begins one. */
-static struct answer_call *continued(struct answer *a, int64_t choice, const int64_t *index,
-				     const char *id, const char *name)
-{
-	for (size_t i = a->n_calls; i-- > 0;) {
-		struct answer_call *call = &a->calls[i];
-		if (call->choice != choice || (index && call->index != *index))
-			continue;
-		/* Servers without indices send whole calls, some number them all 0. */
-		bool another = filled(id) && call->id.len && strcmp(id, buf_str(&call->id)) != 0;
-		if (filled(name) && (index ? another : true))
-			return NULL;
-		return call;
-	}
-	return NULL;
-}
-
-static struct answer_call *begin_call(struct answer *a, int64_t choice, int64_t index)
-{
-	struct answer_call *calls = realloc(a->calls, (a->n_calls + 1) * sizeof(*calls));
-	if (!calls)
+	if (a->n_calls >= CONVO_CALLS_MAX) {
+		*ret_err = answer_complain(a, -E2BIG, "too many tool calls in one answer", "");
 		return NULL;
+	}
+	struct answer_call *calls = realloc(a->calls, (a->n_calls + 1) * sizeof(*calls));
+	if (!calls) {
+		*ret_err = -ENOMEM;
+		return NULL;
+	}
 	a->calls = calls;
 	calls[a->n_calls] = (struct answer_call){.choice = choice, .index = index};
 	calls[a->n_calls].arguments.max = ANSWER_TEXT_MAX;
 	return &calls[a->n_calls++];
 }
 
-/* Names and ids come whole, once; what repeats them adds nothing. */
-static void set_once(struct buf *b, const char *s)
+int answer_add_arguments(struct answer_call *call, const struct json *arguments)
 {
-	if (filled(s) && !b->len)
-		buf_add_str(b, s);
-}
-
-static int add_call_piece(struct answer *a, int64_t choice, const struct json *piece)
-{
-	const struct json *function = json_get(piece, "function");
-	const struct json *arguments = json_get(function, "arguments");
-	const char *id = json_get_str(piece, "id");
-	const char *name = json_get_str(function, "name");
-	int64_t index = 0;
-	bool has_index = json_get_int(piece, "index", &index);
-	struct answer_call *call = continued(a, choice, has_index ? &index : NULL, id, name);
-	if (!call && a->n_calls >= CONVO_CALLS_MAX)
-		return complain(a, -E2BIG, "too many tool calls in one answer", "");
-	if (!call)
-		call = begin_call(a, choice, has_index ? index : -1);
-	if (!call)
-		return -ENOMEM;
-	set_once(&call->id, id);
-	set_once(&call->name, name);
 	if (json_is_string(arguments)) {
 		buf_add_str(&call->arguments, json_str(arguments));
 	} else if (json_is_object(arguments)) {
@@ -125,44 +79,23 @@ static int add_call_piece(struct answer *a, int64_t choice, const struct json *p
 		jsonw_init(&w, &call->arguments);
 		json_write(&w, arguments);
 	}
-	int err = buf_error(&call->arguments);
-	return err ? err : buf_error(call->name.failed ? &call->name : &call->id);
+	return buf_error(&call->arguments);
 }
 
-static int add_choice(struct answer *a, const struct json *choice, int64_t position)
+void answer_set_finish(struct answer *a, const char *finish)
 {
-	int64_t n = position;
-	json_get_int(choice, "index", &n);
-	const struct json *delta = json_get(choice, "delta");
-	if (!json_is_object(delta))
-		delta = json_get(choice, "message");
-	int err = add_content(a, json_get(delta, "content"));
-	if (!err)
-		err = add_text(a, json_get_str(delta, "refusal"));
-	const struct json *calls = json_get(delta, "tool_calls");
-	const struct json *piece = json_is_array(calls) ? json_first(calls) : NULL;
-	for (; piece && !err; piece = json_next(piece))
-		err = add_call_piece(a, n, piece);
-	const char *finish = json_get_str(choice, "finish_reason");
 	bool telling = !strcmp(a->finish, "length") || !strcmp(a->finish, "content_filter");
-	if (filled(finish) && !telling)
+	if (finish && *finish && !telling)
 		snprintf(a->finish, sizeof(a->finish), "%s", finish);
-	return err;
 }
 
-static void add_usage(struct answer *a, const struct json *v)
+void answer_add_usage(struct answer *a, const struct provider_usage *usage)
 {
-	struct provider_usage usage = {.prompt = -1, .cached = -1, .completion = -1};
-	if (!json_is_object(v) || !a->sink->on_usage)
-		return;
-	json_get_int(v, "prompt_tokens", &usage.prompt);
-	json_get_int(v, "completion_tokens", &usage.completion);
-	json_get_int(json_get(v, "prompt_tokens_details"), "cached_tokens", &usage.cached);
-	a->sink->on_usage(a->sink->arg, &usage);
+	if (a->sink->on_usage)
+		a->sink->on_usage(a->sink->arg, usage);
 }
 
-/* {"error": {"message", "code", "type"} | "text"} in the place of an answer. */
-static int add_error(struct answer *a, const struct json *v)
+int answer_add_error(struct answer *a, const struct json *v)
 {
 	static const char *const passing[] = {"overload", "rate", "timeout", "unavailable",
 					      "server_error"};
@@ -172,23 +105,18 @@ static int add_error(struct answer *a, const struct json *v)
 	for (size_t i = 0; i < ARRAY_LEN(passing); i++)
 		if ((code && strstr(code, passing[i])) || (type && strstr(type, passing[i])))
 			a->complaint_passes = true;
-	return complain(a, -EIO, "", message ? message : code ? code : "no reason given");
+	return answer_complain(a, -EIO, "", message ? message : code ? code : "no reason given");
 }
 
-static int add_piece(struct answer *a, const struct json *v)
+static int add_piece(struct answer *a, const char *type, const struct json *v)
 {
 	const struct json *error = json_get(v, "error");
 	if (json_is_object(error) || json_is_string(error))
-		return add_error(a, error);
-	const struct json *choices = json_get(v, "choices");
-	int err = 0;
-	int64_t position = 0;
-	const struct json *choice = json_is_array(choices) ? json_first(choices) : NULL;
-	for (; choice && !err; choice = json_next(choice))
-		err = add_choice(a, choice, position++);
-	if (!err)
-		add_usage(a, json_get(v, "usage"));
-	return err;
+		return answer_add_error(a, error);
+	if (type && !strcmp(type, "error"))
+		return answer_add_error(a, v);
+	return a->dialect == ANSWER_RESPONSES ? answer_responses_add(a, type, v)
+					      : answer_chat_add(a, type, v);
 }
 
 static int on_event(void *arg, const char *type, const char *data, size_t n)
@@ -203,33 +131,32 @@ static int on_event(void *arg, const char *type, const char *data, size_t n)
 	}
 	if (json_parse(data, n, &v, NULL) || !json_is_object(v)) {
 		json_free(v);
-		return complain(a, -EPROTO, "an event of the stream is no JSON object: ", data);
+		return answer_complain(a, -EPROTO,
+				       "an event of the stream is no JSON object: ", data);
 	}
-	bool is_error = !strcmp(type, "error") && !json_get(v, "error");
-	int err = is_error ? add_error(a, v) : add_piece(a, v);
+	int err = add_piece(a, type, v);
 	json_free(v);
-	return err;
+	return !err && a->done ? HTTP_ENOUGH : err;
 }
 
 /* ---- the whole ---- */
 
+/* By its first character: what a proxy or a careless server says of the type may be wrong. */
 static int tell_form(struct answer *a, const char *content_type)
 {
-	if (!strncasecmp(content_type, "text/event-stream", 17)) {
-		a->form = ANSWER_STREAM;
-		return 0;
-	}
+	bool says_stream = !strncasecmp(content_type, "text/event-stream", 17);
 	const char *head = buf_str(&a->plain);
 	head += strspn(head, " \t\r\n");
-	if (!*head)
-		return 0;
 	if (*head == '{')
 		a->form = ANSWER_PLAIN;
-	else if (strchr(":deir\xef", *head)) /* a comment, a field, a byte order mark */
+	else if (*head == '<')
+		return answer_complain(a, -EPROTO, "the answer is no model's but ",
+				       says_stream || !*content_type ? "a web page" : content_type);
+	else if (says_stream || (*head && strchr(":deir\xef", *head))) /* a comment, a field */
 		a->form = ANSWER_STREAM;
-	else
-		return complain(a, -EPROTO, "the answer is no chat completion but ",
-				*content_type ? content_type : "something else");
+	else if (*head)
+		return answer_complain(a, -EPROTO, "the answer is no model's but ",
+				       *content_type ? content_type : "something else");
 	return 0;
 }
 
@@ -237,7 +164,7 @@ static int feed_sse(struct answer *a, const char *bytes, size_t n)
 {
 	int err = sse_feed(&a->sse, bytes, n);
 	if (err == -EFBIG && !a->complaint[0])
-		complain(a, err, "an event of the stream is too long", "");
+		answer_complain(a, err, "an event of the stream is too long", "");
 	return err;
 }
 
@@ -263,10 +190,15 @@ static int read_plain(struct answer *a)
 {
 	struct json *v = NULL;
 	if (json_parse(buf_str(&a->plain), a->plain.len, &v, NULL))
-		return complain(a, -ENODATA, "the answer is no whole JSON: ", buf_str(&a->plain));
-	int err = add_piece(a, v);
-	if (!err && !json_len(json_get(v, "choices")))
-		err = complain(a, -EPROTO, "the answer has no \"choices\": ", buf_str(&a->plain));
+		return answer_complain(a, -ENODATA,
+				       "the answer is no whole JSON: ", buf_str(&a->plain));
+	const char *what = a->dialect == ANSWER_RESPONSES ? "output" : "choices";
+	int err = add_piece(a, NULL, v);
+	if (!err && !json_len(json_get(v, what))) {
+		snprintf(a->complaint, sizeof(a->complaint), "the answer has no \"%s\": %.300s",
+			 what, buf_str(&a->plain));
+		err = -EPROTO;
+	}
 	json_free(v);
 	if (!err)
 		a->done = true;
@@ -289,16 +221,42 @@ static void tell_end(const struct answer *a)
 		a->sink->on_status(a->sink->arg, line);
 }
 
+/* Into *ret (NULL: nothing is to be kept); 0 or -ENOMEM. */
+static int make_kept(const struct answer *a, char **ret)
+{
+	struct buf out = {.max = 2 * ANSWER_TEXT_MAX};
+	struct jsonw w;
+	bool chat = a->dialect == ANSWER_CHAT;
+	if (chat ? !a->kept.len : !a->reasoned)
+		return 0;
+	if (!a->text.len && !a->n_calls)
+		return 0; /* reasoning that nothing follows is taken back by no server */
+	if (!chat) {
+		buf_addf(&out, "[%s]", buf_str(&a->kept));
+	} else {
+		jsonw_init(&w, &out);
+		jsonw_begin_object(&w);
+		jsonw_kstr(&w, "reasoning_opaque", buf_str(&a->kept));
+		if (a->thought.len)
+			jsonw_kstr(&w, "reasoning_text", buf_str(&a->thought));
+		jsonw_end_object(&w);
+	}
+	bool failed = a->kept.failed || a->thought.failed || buf_error(&out);
+	*ret = failed ? NULL : buf_take(&out);
+	buf_free(&out);
+	return *ret ? 0 : -ENOMEM;
+}
+
 static int make_message(struct answer *a, struct convo_message *ret)
 {
 	struct convo_message m = {.role = CONVO_ASSISTANT, .text = strdup(buf_str(&a->text))};
-	int err = m.text ? 0 : -ENOMEM;
+	int err = m.text ? make_kept(a, &m.kept) : -ENOMEM;
 	for (size_t i = 0; i < a->n_calls && !err; i++) {
 		const struct answer_call *call = &a->calls[i];
 		err = convo_message_add_call(&m, buf_str(&call->id), buf_str(&call->name),
 					     buf_str(&call->arguments));
 		if (err == -EINVAL)
-			err = complain(a, -EPROTO, "a tool call without a name", "");
+			err = answer_complain(a, -EPROTO, "a tool call without a name", "");
 	}
 	if (err)
 		convo_message_free(&m);
@@ -313,9 +271,11 @@ int answer_end(struct answer *a, struct convo_message *ret_message)
 	if (err)
 		return err;
 	if (!answer_is_whole(a))
-		return complain(a, -ENODATA, "the server ended its answer in the middle", "");
+		return answer_complain(a, -ENODATA, "the server ended its answer in the middle",
+				       "");
 	if (!a->text.len && !a->n_calls && !strcmp(a->finish, "content_filter"))
-		return complain(a, -EIO, "the server's content filter stopped the answer", "");
+		return answer_complain(a, -EIO, "the server's content filter stopped the answer",
+				       "");
 	err = make_message(a, ret_message);
 	if (!err)
 		tell_end(a);

@@ -133,6 +133,7 @@ static void fill_text(struct provider_error *ret, const char *sentence, const ch
 	else if (ret->request_id[0])
 		buf_addf(&text, " (request id %s)", ret->request_id);
 	copy(ret->text, sizeof(ret->text), buf_str(&text));
+	error_hide_userinfo(ret->text);
 	buf_free(&text);
 }
 
@@ -189,6 +190,17 @@ void error_redact(char *text, const char *secret)
 		return;
 	for (char *at = text; (at = strstr(at, secret)); at += n)
 		memset(at, '*', n);
+}
+
+void error_hide_userinfo(char *text)
+{
+	for (char *at = text; (at = strstr(at, "://"));) {
+		at += 3;
+		size_t n = strcspn(at, "/?# \t\"'<>");
+		char *end = memrchr(at, '@', n);
+		if (end)
+			memset(at, '*', (size_t)(end - at));
+	}
 }
 
 const char *error_short(const struct provider_error *e)

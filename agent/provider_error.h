@@ -6,7 +6,7 @@
 #include "agent/http.h"
 #include "agent/provider.h"
 
-enum error_where { ERROR_AT_ANY, ERROR_AT_COPILOT, ERROR_AT_EXCHANGE };
+enum error_where { ERROR_AT_ANY, ERROR_AT_COPILOT, ERROR_AT_EXCHANGE, ERROR_AT_LOGIN };
 
 struct error_facts {
 	enum error_where where;
@@ -28,5 +28,7 @@ int error_from_answer(const struct error_facts *f, enum provider_error_kind kind
 		      const char *what, struct provider_error *ret);
 /* Every occurrence of secret in text becomes asterisks. NULL, or less than 6 bytes: nothing. */
 void error_redact(char *text, const char *secret);
+/* User and password of every URL in text become asterisks: an endpoint's, a proxy's. */
+void error_hide_userinfo(char *text);
 /* The few words for a wait: "the server is busy". */
 const char *error_short(const struct provider_error *e);

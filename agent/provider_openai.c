@@ -101,7 +101,7 @@ int provider_openai_open(const struct provider_config *c, struct provider **ret,
 	if (err)
 		return err;
 	struct openai *o = calloc(1, sizeof(*o));
-	const struct chat_endpoint endpoint = {
+	const struct asker_endpoint endpoint = {
 		.arg = o,
 		.prepare = prepare,
 		.where = ERROR_AT_ANY,
@@ -112,7 +112,7 @@ int provider_openai_open(const struct provider_config *c, struct provider **ret,
 	if (o && !err)
 		err = provider_config_set(&o->key, c->openai_key);
 	if (o && !err)
-		err = chat_init(&o->chat, c, &endpoint);
+		err = chat_init(&o->chat, c, &endpoint, NULL);
 	if (!o || err) {
 		if (o)
 			openai_free(&o->base);

@@ -115,10 +115,37 @@ static void add_model(struct buf *out, const struct provider_model *m)
 	if (m->context > 0)
 		buf_addf(out, "  %lldk", (long long)m->context / 1000);
 	if (m->needs_enabling)
-		buf_add_str(out, "  (accept its terms in the account first)");
+		buf_add_str(out, "  (its terms: /models enable)");
 	else if (!m->usable)
 		buf_add_str(out, "  (no chat with tools)");
 	buf_add_char(out, '\n');
+}
+
+static void add_failure(struct buf *out, int err, const struct provider_error *error)
+{
+	buf_add_str(out, "warder: ");
+	escape_add_str(out, error->text[0] ? error->text : strerror(-err));
+	buf_add_char(out, '\n');
+}
+
+/* What the model's page in the account's settings does. */
+static bool enable_model(struct agent *a, const char *model)
+{
+	const struct provider_ops *ops = a->provider->ops;
+	struct provider_error error = {0};
+	struct buf out = {0};
+	int err =
+		ops->enable ? ops->enable(a->provider, model, interrupt_flag(), &error) : -ENOTSUP;
+	if (err == -ENOTSUP)
+		buf_add_str(&out, "This provider's models have no terms to accept.\n");
+	else if (err)
+		add_failure(&out, err, &error);
+	else
+		buf_add_str(&out, "Its terms are accepted for the account.\n");
+	put(&out);
+	if (!interrupt_ending())
+		interrupt_clear();
+	return true;
 }
 
 static bool run_models(struct agent *a, const char *argument)
@@ -126,15 +153,15 @@ static bool run_models(struct agent *a, const char *argument)
 	struct provider_models models = {0};
 	struct provider_error error = {0};
 	struct buf out = {0};
-	(void)argument;
+	bool all = !strcmp(argument, "all");
+	if (!strncmp(argument, "enable ", 7))
+		return enable_model(a, argument + 7 + strspn(argument + 7, " "));
 	int err = a->provider->ops->models(a->provider, interrupt_flag(), &models, &error);
-	if (err) {
-		buf_add_str(&out, "warder: ");
-		escape_add_str(&out, error.text[0] ? error.text : strerror(-err));
-		buf_add_char(&out, '\n');
-	}
+	if (err)
+		add_failure(&out, err, &error);
 	for (size_t i = 0; !err && i < models.n; i++)
-		add_model(&out, &models.items[i]);
+		if (all || !models.items[i].hidden)
+			add_model(&out, &models.items[i]);
 	if (!err && !models.n)
 		buf_add_str(&out, "This provider lists none.\n");
 	put(&out);

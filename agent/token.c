@@ -1,5 +1,6 @@
 #include "agent/token.h"
 
+#include "agent/ghtoken.h"
 #include "tracer/buf.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void token_free(struct token *t)
 {
@@ -15,6 +17,7 @@ void token_free(struct token *t)
 		explicit_bzero(t->value, strlen(t->value));
 	free(t->value);
 	free(t->source);
+	github_release(&t->github);
 	*t = (struct token){0};
 }
 
@@ -91,24 +94,64 @@ static int unreadable(struct token *ret, const char *path, int err)
 	return err;
 }
 
-static int from_stored(const char *path, struct token *ret)
+/* {"token", "host", "web", "api"}, as token_store() writes it. */
+static int read_stored(const struct json *root, const char *path, const char *host,
+		       struct token *ret)
+{
+	struct github g = {0};
+	const char *value = json_get_str(root, "token");
+	const char *whose = json_get_str(root, "host");
+	int err = value ? take(ret, path, value) : -EINVAL;
+	if (!err)
+		err = github_make(whose, json_get_str(root, "web"), json_get_str(root, "api"), &g);
+	if (!err && host && strcasecmp(host, g.host) != 0)
+		err = -ENOENT; /* another server must not see it */
+	if (!err) {
+		ret->github = g;
+		return 0;
+	}
+	github_release(&g);
+	token_free(ret);
+	if (err == -EINVAL)
+		ret->source = strdup(path);
+	return err;
+}
+
+static int from_stored(const char *path, const char *host, struct token *ret)
 {
 	struct buf text = {0};
+	struct json *root = NULL;
 	int err = slurp(path, &text);
-	err = err ? unreadable(ret, path, err) : take(ret, path, buf_str(&text));
+	if (!err && json_parse(buf_str(&text), text.len, &root, NULL))
+		err = -EINVAL;
+	err = err ? unreadable(ret, path, err) : read_stored(root, path, host, ret);
+	json_free(root);
 	wipe(&text);
 	return err;
 }
 
-/* {"github.com[:APP]": {"oauth_token": "..."}, ...}; one that is exchanged goes first. */
-static const char *editors_token(const struct json *root)
+static int from_gh(const struct token_sources *from, const char *host, struct token *ret)
 {
+	char *value = NULL;
+	int err = ghtoken_ask(from->gh_path, host, from->gh_env, &value);
+	if (err)
+		return err == -ENOMEM ? err : -ENOENT;
+	/* gh may have been given a classic one, which never works with Copilot. */
+	err = token_kind(value) == TOKEN_CLASSIC ? -ENOENT : take(ret, "gh auth token", value);
+	explicit_bzero(value, strlen(value));
+	free(value);
+	return err;
+}
+
+/* {"HOST[:APP]": {"oauth_token": "..."}, ...}; one that is exchanged goes first. */
+static const char *editors_token(const struct json *root, const char *host)
+{
+	size_t n = strlen(host);
 	const char *best = NULL;
 	for (const struct json *v = json_first(root); v; v = json_next(v)) {
 		const char *key = json_key(v);
 		const char *token = json_get_str(v, "oauth_token");
-		if (!key || !token ||
-		    (strcmp(key, "github.com") && strncmp(key, "github.com:", 11)))
+		if (!key || !token || strncasecmp(key, host, n) != 0 || (key[n] && key[n] != ':'))
 			continue;
 		if (token_kind(token) == TOKEN_USER_APP)
 			return token;
@@ -118,7 +161,7 @@ static const char *editors_token(const struct json *root)
 	return best;
 }
 
-static int from_editors(const char *dir, const char *name, struct token *ret)
+static int from_editors(const char *dir, const char *name, const char *host, struct token *ret)
 {
 	char *path AUTOFREE = NULL;
 	struct buf text = {0};
@@ -128,7 +171,7 @@ static int from_editors(const char *dir, const char *name, struct token *ret)
 	int err = slurp(path, &text);
 	if (!err && json_parse(buf_str(&text), text.len, &root, NULL))
 		err = -EINVAL;
-	const char *token = err ? NULL : editors_token(root);
+	const char *token = err ? NULL : editors_token(root, host);
 	if (err)
 		err = unreadable(ret, path, err);
 	else
@@ -152,11 +195,74 @@ static int from_variables(char *const *values, bool classic, struct token *ret)
 int token_find(const struct token_sources *from, struct token *ret)
 {
 	static const char *const editors[] = {"apps.json", "hosts.json"};
+	const char *host = from->host ? from->host : GITHUB_HOST;
 	*ret = (struct token){0};
 	int err = from_variables(from->values, false, ret);
 	if (err == -ENOENT && from->stored_path)
-		err = from_stored(from->stored_path, ret);
+		err = from_stored(from->stored_path, from->host, ret);
+	if (err == -ENOENT && from->gh_path)
+		err = from_gh(from, host, ret);
 	for (size_t i = 0; err == -ENOENT && from->editors_dir && i < ARRAY_LEN(editors); i++)
-		err = from_editors(from->editors_dir, editors[i], ret);
+		err = from_editors(from->editors_dir, editors[i], host, ret);
 	return err == -ENOENT ? from_variables(from->values, true, ret) : err;
+}
+
+/* ---- our own store ---- */
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, bytes, n);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		bytes += done;
+		n -= (size_t)done;
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+/* A new file beside path, which only we can read from its first moment on. */
+static int replace(const char *path, const struct buf *text)
+{
+	char *fresh AUTOFREE = NULL;
+	if (asprintf(&fresh, "%s.%ld", path, (long)getpid()) < 0)
+		return -ENOMEM;
+	unlink(fresh); /* of a process that died here */
+	int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int err = fchmod(fd, 0600) ? -errno : write_all(fd, text->data, text->len);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && rename(fresh, path))
+		err = -errno;
+	if (err)
+		unlink(fresh);
+	return err;
+}
+
+int token_store(const char *path, const struct github *github, const char *value)
+{
+	struct buf text = {0};
+	struct jsonw w;
+	jsonw_init(&w, &text);
+	jsonw_begin_object(&w);
+	jsonw_kstr(&w, "host", github->host);
+	jsonw_kstr(&w, "web", github->web);
+	jsonw_kstr(&w, "api", github->api);
+	jsonw_kstr(&w, "token", value);
+	jsonw_end_object(&w);
+	buf_add_char(&text, '\n');
+	int err = buf_error(&text);
+	if (!err)
+		err = replace(path, &text);
+	wipe(&text);
+	return err;
+}
+
+int token_forget(const char *path)
+{
+	return unlink(path) ? -errno : 0;
 }

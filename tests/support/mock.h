@@ -21,7 +21,8 @@ struct mock {
 	char scenario[96], log[96];
 	char url[64]; /* http://127.0.0.1:PORT */
 	pid_t pid;
-	int stdin_fd; /* it ends when this is closed, so also when the test dies */
+	int stdin_fd;	    /* it ends when this is closed, so also when the test dies */
+	bool without_lists; /* leave the requests for /models out */
 	struct json *requests[64];
 	size_t n_requests;
 };
@@ -35,17 +36,22 @@ static inline void mock_write_file(const char *path, const char *text)
 }
 
 /* Only execs or exits. */
-static inline void mock_child(const struct mock *m, const char *bearer, int in, int out)
+static inline void mock_child(const struct mock *m, const char *bearer, const char *direct, int in,
+			      int out)
 {
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
 		_exit(126);
 	execl(MOCK_COPILOT, "mock_copilot", "--scenario", m->scenario, "--log", m->log, "--bearer",
-	      bearer, (char *)NULL);
+	      bearer ? bearer : "", "--direct", direct ? direct : "", (char *)NULL);
 	_exit(127);
 }
 
-/* Scenario lines as mock_copilot.c explains them; bearer is one that it takes as it is. */
-static inline void mock_start(struct mock *m, const char *scenario, const char *bearer)
+/*
+ * Scenario lines as mock_copilot.c explains them; bearer is one that it takes as it is, direct a
+ * GitHub token that it takes as a bearer and does not exchange (each may be NULL).
+ */
+static inline void mock_start_with(struct mock *m, const char *scenario, const char *bearer,
+				   const char *direct)
 {
 	int in[2], out[2], port = 0;
 	*m = (struct mock){.dir = "/tmp/warder-mock-XXXXXX"};
@@ -58,7 +64,7 @@ static inline void mock_start(struct mock *m, const char *scenario, const char *
 	m->pid = fork();
 	cr_assert_geq(m->pid, 0);
 	if (!m->pid)
-		mock_child(m, bearer, in[0], out[1]);
+		mock_child(m, bearer, direct, in[0], out[1]);
 	close(in[0]);
 	close(out[1]);
 	m->stdin_fd = in[1];
@@ -69,6 +75,11 @@ static inline void mock_start(struct mock *m, const char *scenario, const char *
 	/* The tests' machine may have a proxy. */
 	setenv("no_proxy", "127.0.0.1", 1);
 	setenv("NO_PROXY", "127.0.0.1", 1);
+}
+
+static inline void mock_start(struct mock *m, const char *scenario, const char *bearer)
+{
+	mock_start_with(m, scenario, bearer, NULL);
 }
 
 /* Read the log: requests[0 .. n_requests). The server goes on. */
@@ -83,7 +94,12 @@ static inline void mock_read_log(struct mock *m)
 		return; /* nothing was asked */
 	for (ssize_t n; (n = getline(&line, &cap, f)) > 0;) {
 		cr_assert_lt(m->n_requests, sizeof(m->requests) / sizeof(m->requests[0]));
-		cr_assert_eq(json_parse(line, (size_t)n, &m->requests[m->n_requests++], NULL), 0);
+		struct json *v = NULL;
+		cr_assert_eq(json_parse(line, (size_t)n, &v, NULL), 0);
+		if (m->without_lists && !strcmp(json_get_str(v, "path"), "/models"))
+			json_free(v);
+		else
+			m->requests[m->n_requests++] = v;
 	}
 	free(line);
 	fclose(f);

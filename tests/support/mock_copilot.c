@@ -1,29 +1,41 @@
 /*
- * mock_copilot: a server on the loopback that speaks GitHub's token exchange and Copilot's (or any
- * OpenAI-compatible) chat completions, as a file of scenarios tells it. For tests.
+ * mock_copilot: a server on the loopback that speaks GitHub's device login and token exchange, and
+ * Copilot's (or any OpenAI-compatible) models, chat completions and responses, as a file of
+ * scenarios tells it. For tests and the demonstration.
  *
- *   mock_copilot [--scenario FILE] [--log FILE] [--token GITHUB] [--bearer READY]
+ *   mock_copilot [--scenario FILE] [--log FILE] [--token GITHUB] [--direct GITHUB] [--bearer READY]
  *
  * Prints "port N" and serves one connection after the other until its stdin ends or it is killed.
- * --token: the GitHub token that is exchanged (default ghu_test). --bearer: one that is accepted
- * without an exchange. Each exchange mints another bearer; only the latest is accepted.
+ * --token: the GitHub token that is exchanged (default ghu_test), and that a login gives. --direct:
+ * one that is not exchanged but is a bearer itself. --bearer: one that is accepted without an
+ * exchange. Each exchange mints another bearer; only the latest is accepted.
  *
  * Each line of FILE answers one request, in order, by the path it is "for": "chat" (the default),
- * "token" or "models". With no line left, token and models get a good answer, chat a 500.
+ * "responses", "token", "models", "policy" (of a model), "device" (a code) or "login" (is it
+ * entered?). With no line left, chat and responses get a 500, the others a good answer.
  *   status, type, body, headers {}   an answer of just that
  *   message {}     an assistant message, streamed in pieces and over two choices; with
  *                  "stream": false one plain JSON object
+ *   reasoning      what is sealed with it
  *   sse []         these events: a string as it is, anything else as JSON
  *   raw            these bytes as the stream
- *   finish         finish_reason instead of stop or tool_calls
- *   chunk N        bytes a write (default: all), pause_ms N between writes, delay_ms N before
- *   drop_after N   close, without the end of the body, after N bytes of it
+ *   finish         finish_reason instead of stop or tool_calls; for responses why it is incomplete
  *   lifetime N     of a token: expires_at and refresh_in (default 1800)
  *   any_bearer     do not look at the Authorization header of this request
+ * How it is written:
+ *   chunk N        bytes a write (default: all), pause_ms N between writes, delay_ms N before
+ *   drop_after N   close, without the end of the body, after N bytes of it
+ *   stall_after N  say nothing more after N bytes of it
+ *   reset          by a reset instead of a close
+ *   old            HTTP/1.0: no chunks, the body ends with the connection
+ *   extensions     chunks with extensions, leading zeros and a trailer; bad_chunk: one that is none
+ *   gzip           packed; bad_gzip: not packed, though the head says so
+ *   repeat N       the body N times
+ *   wire           these bytes instead of any answer
  * The log has one JSON line a request: method, path, headers (names in lower case), body.
  */
-#include "tracer/json.h"
-#include "tracer/util.h"
+#include "tests/support/mock_stream.h"
+#include "tests/support/mock_wire.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -31,16 +43,21 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
-#define REQUEST_MAX (64u << 20)
-#define LINES_MAX   256
-#define PIECE	    7 /* bytes of text or arguments in one event: words and characters are cut */
+#define LINES_MAX 256
+
+#define DEVICE_CODE "mock-device-code-secret"
+#define USER_CODE   "MOCK-1234"
+#define TERMS_MODEL "needs-terms"
 
 static struct {
-	const char *token, *bearer;
+	const char *token, *bearer, *direct;
 	struct json *lines[LINES_MAX];
 	bool used[LINES_MAX];
 	size_t n_lines;
@@ -48,14 +65,8 @@ static struct {
 	int port;
 	int minted;
 	char minted_bearer[64];
+	bool enabled; /* TERMS_MODEL */
 } server = {.token = "ghu_test", .log_fd = -1};
-
-struct request {
-	struct buf raw; /* the head, then the body */
-	size_t head_len;
-	char method[16], path[512];
-	size_t body_len;
-};
 
 static void die(const char *what)
 {
@@ -63,241 +74,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* ---- writing ---- */
-
-/* How the answer is written; `left` bytes of the body remain before the drop (-1: no drop). */
-struct writer {
-	int fd;
-	size_t chunk;
-	int64_t pause_ms;
-	int64_t left;
-	bool gone; /* the peer went away, or was dropped */
-};
-
-static void put(struct writer *w, const char *bytes, size_t n)
-{
-	while (n && !w->gone) {
-		ssize_t sent = send(w->fd, bytes, n, MSG_NOSIGNAL);
-		if (sent <= 0) {
-			w->gone = true;
-			return;
-		}
-		bytes += sent;
-		n -= (size_t)sent;
-	}
-}
-
-/* Wait, but not for somebody who has gone. */
-static void pause_for(struct writer *w, int64_t ms)
-{
-	struct pollfd p = {.fd = w->fd, .events = POLLRDHUP};
-	if (ms > 0 && poll(&p, 1, (int)ms) > 0)
-		w->gone = true;
-}
-
-static void put_chunk(struct writer *w, const char *bytes, size_t n)
-{
-	char head[32];
-	int len = snprintf(head, sizeof(head), "%zx\r\n", n);
-	put(w, head, (size_t)len);
-	put(w, bytes, n);
-	put(w, "\r\n", 2);
-}
-
-static void put_body(struct writer *w, const char *bytes, size_t n)
-{
-	for (size_t at = 0; at < n && !w->gone;) {
-		size_t len = w->chunk && w->chunk < n - at ? w->chunk : n - at;
-		if (w->left >= 0 && (int64_t)len > w->left)
-			len = (size_t)w->left;
-		if (len)
-			put_chunk(w, bytes + at, len);
-		at += len;
-		if (w->left >= 0 && (w->left -= (int64_t)len) == 0) {
-			w->gone = true;
-			return;
-		}
-		pause_for(w, w->pause_ms);
-	}
-	put(w, "0\r\n\r\n", 5);
-}
-
-static int64_t number(const struct json *line, const char *key, int64_t otherwise)
-{
-	json_get_int(line, key, &otherwise);
-	return otherwise;
-}
-
-static void answer(int fd, const struct json *line, int64_t status, const char *type,
-		   const char *body)
-{
-	struct buf head = {0};
-	struct writer w = {
-		.fd = fd,
-		.chunk = (size_t)number(line, "chunk", 0),
-		.pause_ms = number(line, "pause_ms", 0),
-		.left = number(line, "drop_after", -1),
-	};
-	const struct json *headers = json_get(line, "headers");
-	pause_for(&w, number(line, "delay_ms", 0));
-	buf_addf(&head, "HTTP/1.1 %d Mock\r\nContent-Type: %s\r\n", (int)status, type);
-	buf_add_str(&head, "Transfer-Encoding: chunked\r\nConnection: close\r\n");
-	for (const struct json *h = json_first(headers); h; h = json_next(h))
-		buf_addf(&head, "%s: %s\r\n", json_key(h), json_str(h) ? json_str(h) : "");
-	buf_add_str(&head, "\r\n");
-	put(&w, buf_str(&head), head.len);
-	put_body(&w, body, strlen(body));
-	buf_free(&head);
-}
-
-/* ---- a message as a stream ---- */
-
-static void begin_event(struct jsonw *w, struct buf *out, int choice)
-{
-	buf_add_str(out, "data: ");
-	jsonw_init(w, out);
-	jsonw_begin_object(w);
-	jsonw_kstr(w, "id", "chatcmpl-mock");
-	jsonw_key(w, "choices");
-	jsonw_begin_array(w);
-	jsonw_begin_object(w);
-	jsonw_kint(w, "index", choice);
-	jsonw_key(w, "delta");
-	jsonw_begin_object(w);
-}
-
-static void end_event(struct jsonw *w, struct buf *out, const char *finish)
-{
-	jsonw_end_object(w);
-	jsonw_kstr(w, "finish_reason", finish);
-	jsonw_end_object(w);
-	jsonw_end_array(w);
-	jsonw_end_object(w);
-	buf_add_str(out, "\n\n");
-}
-
-/* The next piece of s from *at on, whole characters. */
-static size_t piece_len(const char *s, size_t at)
-{
-	size_t n = 0;
-	while (s[at + n] && n < PIECE) {
-		size_t len = json_utf8_len(s + at + n, strlen(s + at + n));
-		n += len ? len : 1;
-	}
-	return n;
-}
-
-static void stream_text(struct buf *out, const char *text)
-{
-	struct jsonw w;
-	for (size_t at = 0, n; text && text[at]; at += n) {
-		n = piece_len(text, at);
-		begin_event(&w, out, 0);
-		jsonw_key(&w, "content");
-		jsonw_bytes(&w, text + at, n);
-		end_event(&w, out, NULL);
-	}
-}
-
-static void stream_call_piece(struct buf *out, const struct json *call, int index, const char *args,
-			      size_t at, size_t n)
-{
-	struct jsonw w;
-	const struct json *function = json_get(call, "function");
-	begin_event(&w, out, 1); /* as Claude models do: text in one choice, calls in another */
-	jsonw_key(&w, "tool_calls");
-	jsonw_begin_array(&w);
-	jsonw_begin_object(&w);
-	jsonw_kint(&w, "index", index);
-	if (!at) {
-		jsonw_kstr(&w, "id", json_get_str(call, "id"));
-		jsonw_kstr(&w, "type", "function");
-	}
-	jsonw_key(&w, "function");
-	jsonw_begin_object(&w);
-	if (!at)
-		jsonw_kstr(&w, "name", json_get_str(function, "name"));
-	jsonw_key(&w, "arguments");
-	jsonw_bytes(&w, args + at, n);
-	jsonw_end_object(&w);
-	jsonw_end_object(&w);
-	jsonw_end_array(&w);
-	end_event(&w, out, NULL);
-}
-
-static void stream_calls(struct buf *out, const struct json *calls)
-{
-	for (size_t i = 0; i < json_len(calls); i++) {
-		const struct json *call = json_at(calls, i);
-		const char *args = json_get_str(json_get(call, "function"), "arguments");
-		size_t at = 0, n;
-		if (!args)
-			args = "";
-		do {
-			n = piece_len(args, at);
-			stream_call_piece(out, call, (int)i, args, at, n);
-			at += n;
-		} while (args[at]);
-	}
-}
-
-static const char usage[] = "{\"prompt_tokens\":11,\"completion_tokens\":7,\"total_tokens\":18,"
-			    "\"prompt_tokens_details\":{\"cached_tokens\":3}}";
-
-static const char *finish_of(const struct json *line, const struct json *message)
-{
-	const char *given = json_get_str(line, "finish");
-	if (given)
-		return given;
-	return json_len(json_get(message, "tool_calls")) ? "tool_calls" : "stop";
-}
-
-static void stream_message(struct buf *out, const struct json *line, const struct json *message)
-{
-	struct jsonw w;
-	buf_add_str(out, ": a comment\n\ndata: {\"choices\":[],\"prompt_filter_results\":[]}\n\n");
-	stream_text(out, json_get_str(message, "content"));
-	stream_calls(out, json_get(message, "tool_calls"));
-	begin_event(&w, out, 0);
-	end_event(&w, out, finish_of(line, message));
-	buf_addf(out, "data: {\"choices\":[],\"usage\":%s}\n\ndata: [DONE]\n\n", usage);
-}
-
-static void plain_message(struct buf *out, const struct json *line, const struct json *message)
-{
-	struct jsonw w;
-	jsonw_init(&w, out);
-	jsonw_begin_object(&w);
-	jsonw_key(&w, "choices");
-	jsonw_begin_array(&w);
-	jsonw_begin_object(&w);
-	jsonw_kint(&w, "index", 0);
-	jsonw_key(&w, "message");
-	json_write(&w, message);
-	jsonw_kstr(&w, "finish_reason", finish_of(line, message));
-	jsonw_end_object(&w);
-	jsonw_end_array(&w);
-	jsonw_key(&w, "usage");
-	jsonw_raw(&w, usage, sizeof(usage) - 1);
-	jsonw_end_object(&w);
-}
-
-static void stream_events(struct buf *out, const struct json *events)
-{
-	struct jsonw w;
-	for (size_t i = 0; i < json_len(events); i++) {
-		const struct json *v = json_at(events, i);
-		buf_add_str(out, "data: ");
-		jsonw_init(&w, out);
-		if (json_is_string(v))
-			buf_add_str(out, json_str(v));
-		else
-			json_write(&w, v);
-		buf_add_str(out, "\n\n");
-	}
-}
-
-/* ---- the endpoints ---- */
+/* ---- the scenario ---- */
 
 static const struct json *next_line(const char *kind)
 {
@@ -311,50 +88,84 @@ static const struct json *next_line(const char *kind)
 	return NULL;
 }
 
-/* The value of a header (name in lower case, with its colon), "" where it is not there. */
-static const char *header(const struct request *r, const char *name, char *ret, size_t size)
-{
-	size_t n = strlen(name);
-	*ret = '\0';
-	for (const char *at = buf_str(&r->raw); (at = strstr(at, "\r\n")) && at[2] != '\r';) {
-		at += 2;
-		if (strncasecmp(at, name, n) != 0)
-			continue;
-		at += n + strspn(at + n, " ");
-		snprintf(ret, size, "%.*s", (int)strcspn(at, "\r\n"), at);
-		break;
-	}
-	return ret;
-}
-
+/* The line says all of the answer. */
 static bool simple_answer(int fd, const struct json *line)
 {
 	const char *type = json_get_str(line, "type");
 	const char *body = json_get_str(line, "body");
 	int64_t status = 0;
-	if (!json_get_int(line, "status", &status) && !body)
+	if (!json_get_int(line, "status", &status) && !body && !json_get_str(line, "wire"))
 		return false;
-	answer(fd, line, status ? status : 200, type ? type : "application/json", body ? body : "");
+	mock_wire_answer(fd, line, status ? status : 200, type ? type : "application/json",
+			 body ? body : "");
 	return true;
 }
 
-static void serve_token(int fd, const struct request *r)
+static void answer_json(int fd, const struct json *line, int64_t status, const char *body)
 {
-	char given[512], want[512];
+	mock_wire_answer(fd, line, status, "application/json", body);
+}
+
+/* A member of the request's JSON body; false: it is not this text. */
+static bool body_says(const struct mock_request *r, const char *key, const char *text)
+{
+	struct json *v = NULL;
+	if (json_parse(buf_str(&r->raw) + r->head_len, r->body_len, &v, NULL))
+		return false;
+	const char *said = json_get_str(v, key);
+	bool same = said && !strcmp(said, text);
+	json_free(v);
+	return same;
+}
+
+/* ---- GitHub ---- */
+
+static void serve_device(int fd, const struct mock_request *r)
+{
 	struct buf body = {0};
 	struct jsonw w;
-	const struct json *line = next_line("token");
+	char uri[64];
+	const struct json *line = next_line("device");
+	(void)r;
 	if (simple_answer(fd, line))
 		return;
-	snprintf(want, sizeof(want), "token %s", server.token);
-	if (strcmp(header(r, "authorization:", given, sizeof(given)), want) != 0) {
-		answer(fd, line, 401, "application/json", "{\"message\":\"Bad credentials\"}");
+	snprintf(uri, sizeof(uri), "http://127.0.0.1:%d/login/device", server.port);
+	jsonw_init(&w, &body);
+	jsonw_begin_object(&w);
+	jsonw_kstr(&w, "device_code", DEVICE_CODE);
+	jsonw_kstr(&w, "user_code", USER_CODE);
+	jsonw_kstr(&w, "verification_uri", uri);
+	jsonw_kint(&w, "expires_in", mock_wire_number(line, "lifetime", 900));
+	jsonw_kint(&w, "interval", 1);
+	jsonw_end_object(&w);
+	answer_json(fd, line, 200, buf_str(&body));
+	buf_free(&body);
+}
+
+static void serve_login(int fd, const struct mock_request *r)
+{
+	char body[600];
+	const struct json *line = next_line("login");
+	if (simple_answer(fd, line))
 		return;
-	}
-	int64_t lifetime = number(line, "lifetime", 1800);
+	if (!body_says(r, "device_code", DEVICE_CODE))
+		snprintf(body, sizeof(body), "{\"error\":\"incorrect_device_code\"}");
+	else
+		snprintf(body, sizeof(body),
+			 "{\"access_token\":\"%s\",\"token_type\":\"bearer\",\"scope\":\"\"}",
+			 server.token);
+	answer_json(fd, line, 200, body);
+}
+
+static void write_grant(struct buf *body, const struct json *line)
+{
+	struct jsonw w;
+	char api[64];
+	int64_t lifetime = mock_wire_number(line, "lifetime", 1800);
 	snprintf(server.minted_bearer, sizeof(server.minted_bearer), "tid=mock%d;exp=1;sku=test",
 		 ++server.minted);
-	jsonw_init(&w, &body);
+	snprintf(api, sizeof(api), "http://127.0.0.1:%d/", server.port);
+	jsonw_init(&w, body);
 	jsonw_begin_object(&w);
 	jsonw_kstr(&w, "token", server.minted_bearer);
 	jsonw_kint(&w, "expires_at", (int64_t)time(NULL) + lifetime);
@@ -362,28 +173,49 @@ static void serve_token(int fd, const struct request *r)
 	jsonw_kbool(&w, "chat_enabled", true);
 	jsonw_key(&w, "endpoints");
 	jsonw_begin_object(&w);
-	char api[64];
-	snprintf(api, sizeof(api), "http://127.0.0.1:%d/", server.port);
 	jsonw_kstr(&w, "api", api);
 	jsonw_end_object(&w);
 	jsonw_end_object(&w);
-	answer(fd, line, 200, "application/json", buf_str(&body));
-	buf_free(&body);
 }
 
-static bool authorized(const struct request *r, const struct json *line)
+static void serve_token(int fd, const struct mock_request *r)
+{
+	char given[512], want[512], direct[512];
+	struct buf body = {0};
+	const struct json *line = next_line("token");
+	if (simple_answer(fd, line))
+		return;
+	snprintf(want, sizeof(want), "token %s", server.token);
+	snprintf(direct, sizeof(direct), "token %s", server.direct ? server.direct : "");
+	mock_wire_header(r, "authorization:", given, sizeof(given));
+	if (!strcmp(given, direct)) {
+		answer_json(fd, line, 404, "{\"message\":\"Not Found\"}");
+	} else if (strcmp(given, want) != 0) {
+		answer_json(fd, line, 401, "{\"message\":\"Bad credentials\"}");
+	} else {
+		write_grant(&body, line);
+		answer_json(fd, line, 200, buf_str(&body));
+		buf_free(&body);
+	}
+}
+
+/* ---- Copilot ---- */
+
+static bool authorized(const struct mock_request *r, const struct json *line)
 {
 	char given[512];
 	bool any = false;
-	header(r, "authorization:", given, sizeof(given));
-	if (json_bool(json_get(line, "any_bearer"), &any) && any)
-		return true;
+	const char *const bearers[] = {server.bearer, server.direct, server.minted_bearer};
+	json_bool(json_get(line, "any_bearer"), &any);
+	mock_wire_header(r, "authorization:", given, sizeof(given));
 	if (strncmp(given, "Bearer ", 7) != 0)
-		return false;
-	return (server.minted_bearer[0] && !strcmp(given + 7, server.minted_bearer)) ||
-	       (server.bearer && !strcmp(given + 7, server.bearer));
+		return any;
+	for (size_t i = 0; i < sizeof(bearers) / sizeof(bearers[0]); i++)
+		any |= bearers[i] && *bearers[i] && !strcmp(given + 7, bearers[i]);
+	return any;
 }
 
+/* The last of them is what the accepted terms change. */
 static const char models[] =
 	"{\"data\":["
 	"{\"id\":\"embedder\",\"capabilities\":{\"type\":\"embeddings\"}},"
@@ -398,30 +230,106 @@ static const char models[] =
 	"Large\",\"is_chat_default\":true,\"policy\":{\"state\":"
 	"\"enabled\"},\"supported_endpoints\":[\"/chat/completions\",\"/responses\"],"
 	"\"capabilities\":{\"type\":\"chat\",\"limits\":{\"max_context_window_tokens\":128000},"
-	"\"supports\":{\"tool_calls\":true}}}]}";
+	"\"supports\":{\"tool_calls\":true}}},"
+	"{\"id\":\"not-shown\",\"model_picker_enabled\":false,\"capabilities\":{\"type\":\"chat\","
+	"\"supports\":{\"tool_calls\":true}}},"
+	"{\"id\":\"" TERMS_MODEL "\",\"capabilities\":{\"type\":\"chat\",\"supports\":{\"tool_"
+	"calls\":true}},\"policy\":{\"state\":\"";
 
 static void refuse(int fd)
 {
-	answer(fd, NULL, 401, "text/plain", "unauthorized: token expired");
+	mock_wire_answer(fd, NULL, 401, "text/plain", "unauthorized: token expired");
 }
 
-static void serve_models(int fd, const struct request *r)
+/* GitHub's word where a fine-grained token comes without the one integration id that may use it. */
+static bool refuse_fine(int fd, const struct mock_request *r)
 {
+	char given[512], id[64];
+	mock_wire_header(r, "authorization:", given, sizeof(given));
+	mock_wire_header(r, "copilot-integration-id:", id, sizeof(id));
+	if (strncmp(given, "Bearer github_pat_", 18) != 0 || !strcmp(id, "copilot-developer-cli"))
+		return false;
+	mock_wire_answer(fd, NULL, 400, "text/plain",
+			 "checking third-party user token: bad request: Personal Access Tokens are "
+			 "not supported for this endpoint");
+	return true;
+}
+
+static void serve_models(int fd, const struct mock_request *r)
+{
+	struct buf body = {0};
 	const struct json *line = next_line("models");
 	if (simple_answer(fd, line))
 		return;
-	if (authorized(r, line))
-		answer(fd, line, 200, "application/json", models);
-	else
+	if (!authorized(r, line)) {
 		refuse(fd);
+		return;
+	}
+	buf_addf(&body, "%s%s\"}}]}", models, server.enabled ? "enabled" : "unconfigured");
+	answer_json(fd, line, 200, buf_str(&body));
+	buf_free(&body);
 }
 
-static void serve_chat(int fd, const struct request *r)
+static void serve_policy(int fd, const struct mock_request *r)
 {
-	struct buf body = {0};
-	const struct json *line = next_line("chat");
+	const struct json *line = next_line("policy");
+	if (simple_answer(fd, line))
+		return;
+	if (!authorized(r, line)) {
+		refuse(fd);
+	} else if (!strcmp(r->path, "/models/" TERMS_MODEL "/policy") &&
+		   body_says(r, "state", "enabled")) {
+		server.enabled = true;
+		answer_json(fd, line, 200, "{\"state\":\"enabled\"}");
+	} else {
+		answer_json(fd, line, 404, "{\"message\":\"Not Found\"}");
+	}
+}
+
+/* Copilot's own refusals, which need no line. */
+static bool refuse_model(int fd, const struct mock_request *r, bool chat)
+{
+	if (chat && body_says(r, "model", "responses-only")) {
+		answer_json(
+			fd, NULL, 400,
+			"{\"error\":{\"message\":\"model \\\"responses-only\\\" is not accessible "
+			"via the /chat/completions endpoint\",\"code\":"
+			"\"unsupported_api_for_model\"}}");
+		return true;
+	}
+	if (server.enabled || !body_says(r, "model", TERMS_MODEL))
+		return false;
+	answer_json(fd, NULL, 400,
+		    "{\"error\":{\"message\":\"The requested model is not supported.\",\"code\":"
+		    "\"model_not_supported\",\"param\":\"model\",\"type\":"
+		    "\"invalid_request_error\"}}");
+	return true;
+}
+
+static void write_message(struct buf *body, const struct json *line, bool chat, bool stream)
+{
 	const struct json *message = json_get(line, "message");
+	if (!message && json_get_str(line, "raw"))
+		buf_add_str(body, json_get_str(line, "raw"));
+	else if (!message)
+		mock_stream_events(body, json_get(line, "sse"));
+	else if (chat && stream)
+		mock_stream_chat(body, line, message);
+	else if (chat)
+		mock_stream_plain_chat(body, line, message);
+	else if (stream)
+		mock_stream_responses(body, line, message);
+	else
+		mock_stream_plain_responses(body, line, message);
+}
+
+static void serve_turn(int fd, const struct mock_request *r, bool chat)
+{
+	struct buf body = {.max = 1u << 30};
 	bool stream = true;
+	if (refuse_model(fd, r, chat) || refuse_fine(fd, r))
+		return;
+	const struct json *line = next_line(chat ? "chat" : "responses");
 	if (simple_answer(fd, line))
 		return;
 	if (!authorized(r, line)) {
@@ -429,30 +337,33 @@ static void serve_chat(int fd, const struct request *r)
 		return;
 	}
 	if (!line) {
-		answer(fd, NULL, 500, "text/plain", "the scenario has no more lines");
+		mock_wire_answer(fd, NULL, 500, "text/plain", "the scenario has no more lines");
 		return;
 	}
 	json_bool(json_get(line, "stream"), &stream);
-	if (message && stream)
-		stream_message(&body, line, message);
-	else if (message)
-		plain_message(&body, line, message);
-	else if (json_get_str(line, "raw"))
-		buf_add_str(&body, json_get_str(line, "raw"));
-	else
-		stream_events(&body, json_get(line, "sse"));
+	write_message(&body, line, chat, stream);
 	const char *type = json_get_str(line, "type");
-	answer(fd, line, 200,
-	       type	? type
-	       : stream ? "text/event-stream"
-			: "application/json",
-	       buf_str(&body));
+	mock_wire_answer(fd, line, 200,
+			 type	  ? type
+			 : stream ? "text/event-stream"
+				  : "application/json",
+			 buf_str(&body));
 	buf_free(&body);
+}
+
+static void serve_chat(int fd, const struct mock_request *r)
+{
+	serve_turn(fd, r, true);
+}
+
+static void serve_responses(int fd, const struct mock_request *r)
+{
+	serve_turn(fd, r, false);
 }
 
 /* ---- requests ---- */
 
-static void log_request(const struct request *r)
+static void log_request(const struct mock_request *r)
 {
 	struct buf out = {0};
 	struct jsonw w;
@@ -485,43 +396,39 @@ static void log_request(const struct request *r)
 	buf_free(&out);
 }
 
-/* False: the peer went away first, or sent what is no request. */
-static bool read_request(int fd, struct request *r)
+static const struct route {
+	const char *method, *path, *end; /* the path's beginning and end */
+	void (*serve)(int fd, const struct mock_request *r);
+} routes[] = {
+	{"POST", "/login/device/code", "", serve_device},
+	{"POST", "/login/oauth/access_token", "", serve_login},
+	{"GET", "/copilot_internal/v2/token", "", serve_token},
+	{"POST", "/models/", "/policy", serve_policy},
+	{"GET", "/models", "", serve_models},
+	{"POST", "/chat/completions", "", serve_chat},
+	{"POST", "/responses", "", serve_responses},
+};
+
+static bool fits(const struct route *route, const struct mock_request *r)
 {
-	char chunk[65536], length[32];
-	const char *end = NULL;
-	r->raw.max = REQUEST_MAX;
-	for (;;) {
-		if (!end && (end = strstr(buf_str(&r->raw), "\r\n\r\n"))) {
-			r->head_len = (size_t)(end - buf_str(&r->raw)) + 4;
-			r->body_len = strtoul(header(r, "content-length:", length, sizeof(length)),
-					      NULL, 10);
-		}
-		if (end && r->raw.len >= r->head_len + r->body_len)
-			break;
-		ssize_t n = recv(fd, chunk, sizeof(chunk), 0);
-		if (n <= 0)
-			return false;
-		buf_add(&r->raw, chunk, (size_t)n);
-		if (r->raw.failed)
-			return false;
-	}
-	return sscanf(buf_str(&r->raw), "%15s %511s", r->method, r->path) == 2;
+	size_t n = strlen(r->path), begin = strlen(route->path), end = strlen(route->end);
+	if (strcmp(r->method, route->method) != 0 || strncmp(r->path, route->path, begin) != 0)
+		return false;
+	return end ? n > begin + end && !strcmp(r->path + n - end, route->end) : n == begin;
 }
 
 static void serve(int fd)
 {
-	struct request r = {0};
-	if (read_request(fd, &r)) {
+	struct mock_request r = {0};
+	size_t i = 0;
+	if (mock_wire_read(fd, &r)) {
 		log_request(&r);
-		if (!strcmp(r.method, "GET") && !strcmp(r.path, "/copilot_internal/v2/token"))
-			serve_token(fd, &r);
-		else if (!strcmp(r.method, "GET") && !strcmp(r.path, "/models"))
-			serve_models(fd, &r);
-		else if (!strcmp(r.method, "POST") && !strcmp(r.path, "/chat/completions"))
-			serve_chat(fd, &r);
+		while (i < sizeof(routes) / sizeof(routes[0]) && !fits(&routes[i], &r))
+			i++;
+		if (i < sizeof(routes) / sizeof(routes[0]))
+			routes[i].serve(fd, &r);
 		else
-			answer(fd, NULL, 404, "text/plain", "not found");
+			mock_wire_answer(fd, NULL, 404, "text/plain", "not found");
 	}
 	buf_free(&r.raw);
 }
@@ -562,6 +469,8 @@ static void read_arguments(int argc, char **argv)
 				open(value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 		else if (value && !strcmp(argv[i], "--token"))
 			server.token = value;
+		else if (value && !strcmp(argv[i], "--direct"))
+			server.direct = value;
 		else if (value && !strcmp(argv[i], "--bearer"))
 			server.bearer = value;
 		else {

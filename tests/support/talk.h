@@ -44,22 +44,30 @@ static inline void talk_on_usage(void *arg, const struct provider_usage *usage)
 	t->usage = *usage;
 }
 
+/* As mock_start_with(); the credential is the caller's to configure. */
+static inline void talk_start_with(struct talk *t, const char *scenario, const char *bearer,
+				   const char *direct)
+{
+	*t = (struct talk){0};
+	mock_start_with(&t->mock, scenario, bearer, direct);
+	t->mock.without_lists = true;
+	cr_assert_eq(provider_config_set(&t->config.github_api, t->mock.url), 0);
+	t->config.kind = PROVIDER_COPILOT;
+	t->config.backoff_ms = 1;
+	t->config.stall_timeout_s = 20;
+	cr_assert_eq(convo_add_text(&t->convo, CONVO_USER, "say hello"), 0);
+}
+
 /* With a GitHub token that is exchanged, or (ready) with a bearer that the server takes. */
 static inline void talk_start(struct talk *t, const char *scenario, bool ready)
 {
-	*t = (struct talk){0};
-	mock_start(&t->mock, scenario, "ready-bearer");
-	cr_assert_eq(provider_config_set(&t->config.github_api, t->mock.url), 0);
+	talk_start_with(t, scenario, "ready-bearer", NULL);
 	if (ready) {
 		cr_assert_eq(provider_config_set(&t->config.copilot_bearer, "ready-bearer"), 0);
 		cr_assert_eq(provider_config_set(&t->config.endpoint, t->mock.url), 0);
 	} else {
 		cr_assert_eq(provider_config_set(&t->config.github_tokens[1], "ghu_test"), 0);
 	}
-	t->config.kind = PROVIDER_COPILOT;
-	t->config.backoff_ms = 1;
-	t->config.stall_timeout_s = 20;
-	cr_assert_eq(convo_add_text(&t->convo, CONVO_USER, "say hello"), 0);
 }
 
 static inline int talk_turn_as(struct talk *t, const char *model, enum provider_initiator initiator)

@@ -27,7 +27,7 @@ static void expect_json(const struct convo *c, const char *expected)
 	struct buf out = {0};
 	struct jsonw w;
 	jsonw_init(&w, &out);
-	convo_write(&w, c);
+	convo_write(&w, c, NULL);
 	cr_assert_str_eq(buf_str(&out), expected);
 	buf_free(&out);
 }

@@ -102,10 +102,10 @@ Test(copilot, renews_a_bearer_before_its_end)
 	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
 	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
 	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
-	/* The first was over at once, the second lasts. */
-	static const char *const paths[] = {"/copilot_internal/v2/token", "/chat/completions",
+	/* The first was over at once, for the list of models; the second lasts. */
+	static const char *const paths[] = {"/copilot_internal/v2/token",
 					    "/copilot_internal/v2/token", "/chat/completions",
-					    "/chat/completions"};
+					    "/chat/completions", "/chat/completions"};
 	cr_assert_eq(t.mock.n_requests, ARRAY_LEN(paths));
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		cr_assert_str_eq(mock_path(&t.mock, i), paths[i]);
@@ -120,14 +120,15 @@ Test(copilot, a_hiccup_at_github_does_not_cost_a_bearer_that_lives)
 	snprintf(grant, sizeof(grant),
 		 "{\"for\":\"token\",\"body\":\"{\\\"token\\\":\\\"ready-bearer\\\",\\\"expires_"
 		 "at\\\":"
-		 "%lld,\\\"refresh_in\\\":0}\"}\n{\"for\":\"token\",\"status\":503}\n" HELLO HELLO,
+		 "%lld,\\\"refresh_in\\\":0}\"}\n{\"for\":\"token\",\"status\":503}\n{\"for\":"
+		 "\"token\",\"status\":503}\n" HELLO HELLO,
 		 (long long)time(NULL) + 1000);
 	talk_start(&t, grant, false);
 	cr_assert_eq(provider_config_set(&t.config.endpoint, t.mock.url), 0);
 	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
 	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
-	cr_assert_eq(t.mock.n_requests, 4);
-	cr_assert_str_eq(mock_header(&t.mock, 3, "authorization"), "Bearer ready-bearer");
+	cr_assert_eq(t.mock.n_requests, 5);
+	cr_assert_str_eq(mock_header(&t.mock, 4, "authorization"), "Bearer ready-bearer");
 	talk_end(&t);
 }
 
@@ -185,7 +186,7 @@ Test(copilot, a_401_of_the_exchange_is_not_asked_again)
 	cr_assert_eq(t.error.kind, PROVIDER_FAIL_AUTH);
 	talk_expect(t.error.text, "COPILOT_GITHUB_TOKEN");
 	talk_expect(t.error.text, "Bad credentials");
-	talk_expect(t.error.text, "editor's Copilot plugin");
+	talk_expect(t.error.text, "warder login");
 	cr_assert_eq(t.mock.n_requests, 1);
 	talk_end(&t);
 }
@@ -212,7 +213,7 @@ Test(copilot, but_not_for_ever)
 	talk_start(&t, BUSY BUSY BUSY BUSY HELLO, true);
 	cr_assert_eq(talk_turn(&t), -EIO);
 	cr_assert_eq(t.error.kind, PROVIDER_FAIL_SERVER);
-	cr_assert_eq(t.mock.n_requests, 1 + CHAT_RETRIES);
+	cr_assert_eq(t.mock.n_requests, 1 + ASKER_RETRIES);
 	talk_end(&t);
 }
 
@@ -433,9 +434,10 @@ Test(copilot, lists_models_and_which_can_be_used)
 		bool usable, preferred;
 		int64_t context;
 	} rows[] = {
-		{"embedder", false, false, -1},	    {"responses-only", false, false, -1},
+		{"embedder", false, false, -1},	    {"responses-only", true, false, -1},
 		{"switched-off", false, false, -1}, {"mock-small", true, false, -1},
-		{"mock-large", true, true, 128000},
+		{"mock-large", true, true, 128000}, {"not-shown", true, false, -1},
+		{"needs-terms", true, false, -1},
 	};
 	struct talk t;
 	struct provider_models models = {0};
@@ -449,6 +451,11 @@ Test(copilot, lists_models_and_which_can_be_used)
 		cr_assert_eq(models.items[i].usable, rows[i].usable, "%s", rows[i].id);
 		cr_assert_eq(models.items[i].preferred, rows[i].preferred, "%s", rows[i].id);
 		cr_assert_eq(models.items[i].context, rows[i].context, "%s", rows[i].id);
+		cr_assert_eq(models.items[i].hidden, !strcmp(rows[i].id, "not-shown"));
+		cr_assert_eq(models.items[i].responses_only, !strcmp(rows[i].id, "responses-only"));
+		cr_assert_eq(models.items[i].needs_enabling,
+			     !strcmp(rows[i].id, "needs-terms") ||
+				     !strcmp(rows[i].id, "switched-off"));
 	}
 	cr_assert_str_eq(models.items[4].name, "Mock Large");
 	provider_models_free(&models);
@@ -459,6 +466,7 @@ Test(copilot, chooses_a_model_where_none_is_named)
 {
 	struct talk t;
 	talk_start(&t, HELLO HELLO, true);
+	t.mock.without_lists = false;
 	cr_assert_eq(talk_turn_as(&t, NULL, PROVIDER_BY_USER), 0, "%s", t.error.text);
 	cr_assert_eq(talk_turn_as(&t, NULL, PROVIDER_BY_USER), 0, "%s", t.error.text);
 	cr_assert_str_eq(buf_str(&t.status), "model mock-large\n");
@@ -469,6 +477,176 @@ Test(copilot, chooses_a_model_where_none_is_named)
 	talk_end(&t);
 }
 
+/* ---- tokens that are not exchanged ---- */
+
+static void start_direct(struct talk *t, const char *scenario, const char *token)
+{
+	talk_start_with(t, scenario, NULL, token);
+	cr_assert_eq(provider_config_set(&t->config.github_tokens[1], token), 0);
+	cr_assert_eq(provider_config_set(&t->config.endpoint, t->mock.url), 0);
+}
+
+Test(copilot, a_fine_grained_token_is_the_bearer_itself)
+{
+	struct talk t;
+	start_direct(&t, HELLO HELLO, "github_pat_x");
+	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
+	cr_assert_eq(t.mock.n_requests, 1); /* no exchange was tried */
+	cr_assert_str_eq(mock_header(&t.mock, 0, "authorization"), "Bearer github_pat_x");
+	cr_assert_str_eq(mock_header(&t.mock, 0, "copilot-integration-id"),
+			 "copilot-developer-cli");
+	talk_end(&t);
+	start_direct(&t, HELLO, "github_pat_x");
+	cr_assert_eq(provider_config_set(&t.config.integration_id, "mine"), 0);
+	cr_assert_eq(talk_turn(&t), -EIO);
+	cr_assert_eq(t.error.kind, PROVIDER_FAIL_AUTH);
+	talk_expect(t.error.text, "warder login");
+	talk_expect(t.error.text, "Personal Access Tokens are not supported");
+	talk_end(&t);
+}
+
+Test(copilot, a_token_of_another_application_is_too_where_github_does_not_exchange_it)
+{
+	struct talk t;
+	start_direct(&t, HELLO HELLO, "gho_x");
+	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
+	cr_assert_eq(talk_turn(&t), 0, "%s", t.error.text);
+	cr_assert_eq(t.mock.n_requests, 3); /* one try of an exchange */
+	cr_assert_str_eq(mock_path(&t.mock, 0), "/copilot_internal/v2/token");
+	cr_assert_str_eq(mock_header(&t.mock, 2, "authorization"), "Bearer gho_x");
+	talk_end(&t);
+}
+
+Test(copilot, but_one_of_the_editors_application_is_not)
+{
+	struct talk t;
+	start_direct(&t, HELLO, "ghu_x");
+	cr_assert_eq(talk_turn(&t), -EIO);
+	cr_assert_eq(t.error.status, 404);
+	cr_assert_eq(t.mock.n_requests, 1);
+	talk_end(&t);
+}
+
+Test(copilot, a_direct_token_that_is_refused_is_not_renewed)
+{
+	struct talk t;
+	start_direct(&t, EXPIRED HELLO, "github_pat_x");
+	cr_assert_eq(talk_turn(&t), -EIO);
+	cr_assert_eq(t.error.kind, PROVIDER_FAIL_AUTH);
+	talk_expect(t.error.text, "GH_TOKEN");
+	cr_assert_eq(t.mock.n_requests, 1);
+	talk_end(&t);
+}
+
+/* ---- /responses ---- */
+
+#define RESPONSES(more)                                                                            \
+	"{\"for\":\"responses\"," more "\"message\":{\"role\":\"assistant\",\"content\":\"two "    \
+	"r\xc3\xa9sum\xc3\xa9s \xe2\x80\xa6 and a "                                                \
+	"\\u001b[31mred\",\"tool_calls\":[{\"id\":\"c1\","                                         \
+	"\"function\":{\"name\":\"read_file\",\"arguments\":\"{\\\"path\\\": \\\"a "               \
+	"\\\\\\\"b\\\\\\\"\\\"}\"}},{\"id\":\"c2\",\"function\":{\"name\":\"run_shell\","          \
+	"\"arguments\":\"{\\\"command\\\":\\\"echo \xe2\x80\xa6 done\\\"}\"}}]}}\n"
+
+Test(copilot, asks_by_responses_what_is_listed_there_only)
+{
+	struct talk t;
+	talk_start(&t,
+		   RESPONSES("") RESPONSES("\"chunk\":1,") RESPONSES("\"chunk\":3,")
+			   RESPONSES("\"stream\":false,"),
+		   true);
+	for (size_t i = 0; i < 4; i++) {
+		cr_assert_eq(talk_turn_as(&t, "responses-only", PROVIDER_BY_USER), 0, "%s",
+			     t.error.text);
+		expect_calls(&t);
+		cr_assert_str_eq(mock_path(&t.mock, i), "/responses");
+		cr_assert_eq(t.usage.prompt, 11);
+		cr_assert_eq(t.usage.cached, 3);
+		cr_assert_eq(t.usage.completion, 7);
+	}
+	cr_assert_str_eq(mock_header(&t.mock, 0, "x-initiator"), "user");
+	cr_assert_eq(t.mock.n_requests, 4);
+	talk_end(&t);
+}
+
+Test(copilot, sealed_reasoning_goes_back_to_its_model)
+{
+	struct talk t;
+	talk_start(&t, RESPONSES("\"reasoning\":\"SEALED\",") RESPONSES("") CALLS "}\n", true);
+	cr_assert_eq(talk_turn_as(&t, "responses-only", PROVIDER_BY_USER), 0, "%s", t.error.text);
+	cr_assert_str_eq(t.message.kept_model, "responses-only");
+	cr_assert_eq(convo_add_assistant(&t.convo, &t.message), 0);
+	cr_assert_eq(convo_complete(&t.convo, "no"), 2);
+	cr_assert_eq(talk_turn_as(&t, "responses-only", PROVIDER_BY_AGENT), 0, "%s", t.error.text);
+	talk_expect(mock_body(&t.mock, 1), "\"encrypted_content\":\"SEALED\"");
+	cr_assert_null(strstr(mock_body(&t.mock, 1), "item_"), "no id of an item is sent back");
+	cr_assert_str_eq(mock_header(&t.mock, 1, "x-initiator"), "agent");
+	cr_assert_eq(talk_turn_as(&t, "mock-large", PROVIDER_BY_USER), 0, "%s", t.error.text);
+	cr_assert_str_eq(mock_path(&t.mock, 2), "/chat/completions");
+	cr_assert_null(strstr(mock_body(&t.mock, 2), "SEALED"));
+	talk_end(&t);
+}
+
+/* The list could not be had: what the server answers is learned from. */
+Test(copilot, learns_from_a_refusal_which_endpoint_a_model_has)
+{
+	struct talk t;
+	talk_start(&t,
+		   "{\"for\":\"models\",\"status\":404,\"body\":\"\"}\n" RESPONSES("")
+			   RESPONSES(""),
+		   true);
+	cr_assert_eq(talk_turn_as(&t, "responses-only", PROVIDER_BY_USER), 0, "%s", t.error.text);
+	expect_calls(&t);
+	cr_assert_eq(talk_turn_as(&t, "responses-only", PROVIDER_BY_USER), 0, "%s", t.error.text);
+	static const char *const paths[] = {"/chat/completions", "/responses", "/responses"};
+	cr_assert_eq(t.mock.n_requests, ARRAY_LEN(paths));
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		cr_assert_str_eq(mock_path(&t.mock, i), paths[i]);
+	talk_end(&t);
+}
+
+#define WRONG_ENDPOINT                                                                             \
+	"\"status\":400,\"body\":\"{\\\"error\\\":{\\\"message\\\":\\\"not here\\\",\\\"code\\\":" \
+	"\\\"unsupported_api_for_model\\\"}}\"}\n"
+
+Test(copilot, a_model_of_neither_endpoint_is_told)
+{
+	static const char *const rows[] = {"{\"for\":\"responses\",\"status\":404,\"body\":\"\"}\n",
+					   "{\"for\":\"responses\"," WRONG_ENDPOINT};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct talk t;
+		char scenario[600];
+		snprintf(scenario, sizeof(scenario), "{%s%s", WRONG_ENDPOINT, rows[i]);
+		talk_start(&t, scenario, true);
+		cr_assert_eq(talk_turn(&t), -EIO);
+		cr_assert_eq(t.error.kind, PROVIDER_FAIL_MODEL);
+		talk_expect(t.error.text, "does not speak: choose another with /model");
+		talk_expect(t.error.text, "not here");
+		cr_assert_eq(t.mock.n_requests, 2);
+		talk_end(&t);
+	}
+}
+
+/* ---- terms ---- */
+
+Test(copilot, a_models_terms_are_accepted_on_demand_only)
+{
+	struct talk t;
+	talk_start(&t, HELLO, true);
+	cr_assert_eq(talk_turn_as(&t, "needs-terms", PROVIDER_BY_USER), -EIO);
+	cr_assert_eq(t.error.kind, PROVIDER_FAIL_MODEL);
+	talk_expect(t.error.text, "/models enable needs-terms");
+	cr_assert_eq(t.provider->ops->enable(t.provider, "needs-terms", NULL, &t.error), 0, "%s",
+		     t.error.text);
+	cr_assert_eq(talk_turn_as(&t, "needs-terms", PROVIDER_BY_USER), 0, "%s", t.error.text);
+	cr_assert_str_eq(mock_path(&t.mock, 1), "/models/needs-terms/policy");
+	cr_assert_str_eq(mock_body(&t.mock, 1), "{\"state\":\"enabled\"}");
+	cr_assert_eq(t.provider->ops->enable(t.provider, "a/../b?c", NULL, &t.error), -EIO);
+	mock_read_log(&t.mock);
+	cr_assert_str_eq(mock_path(&t.mock, 3), "/models/a%2F..%2Fb%3Fc/policy");
+	talk_end(&t);
+}
+
 /* ---- without a server ---- */
 
 Test(copilot, says_what_is_wrong_with_the_credential)
@@ -476,7 +654,7 @@ Test(copilot, says_what_is_wrong_with_the_credential)
 	static const struct {
 		const char *bearer, *token, *endpoint, *api, *says;
 	} rows[] = {
-		{NULL, NULL, NULL, NULL, "editor's Copilot plugin"},
+		{NULL, NULL, NULL, NULL, "run `warder login`"},
 		{NULL, "ghp_classic", NULL, NULL, "GITHUB_TOKEN is a classic"},
 		{NULL, "gho_with space", NULL, NULL, "GITHUB_TOKEN holds no GitHub token"},
 		{"two\nlines", NULL, NULL, NULL, "WARDER_COPILOT_TOKEN has"},
@@ -514,19 +692,21 @@ Test(copilot, reads_what_github_grants)
 		{"{\"token\":\"t;proxy-ep=proxy.individual.githubcopilot.com;x\",\"expires_at\":"
 		 "2800}",
 		 "https://api.individual.githubcopilot.com", 1800, 1680},
-		{"{\"token\":\"tid=1;xproxy-ep=proxy.evil;b\"}", COPILOT_API, 1500, 1380},
-		{"{\"token\":\"tid=1;proxy-ep=proxy.a/b;c\"}", COPILOT_API, 1500, 1380},
-		{"{\"token\":\"t\",\"expires_at\":1008,\"refresh_in\":400}", COPILOT_API, 8, 6},
+		{"{\"token\":\"tid=1;xproxy-ep=proxy.evil;b\"}", "https://b.example", 1500, 1380},
+		{"{\"token\":\"tid=1;proxy-ep=proxy.a/b;c\"}", "https://b.example", 1500, 1380},
+		{"{\"token\":\"t\",\"expires_at\":1008,\"refresh_in\":400}", "https://b.example", 8,
+		 6},
 		/* Our clock is ahead. */
-		{"{\"token\":\"t\",\"expires_at\":10,\"refresh_in\":1500}", COPILOT_API, 1500,
-		 1380},
+		{"{\"token\":\"t\",\"expires_at\":10,\"refresh_in\":1500}", "https://b.example",
+		 1500, 1380},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct copilot_grant g = {0};
 		struct json *v = NULL;
 		const char *why = NULL;
 		cr_assert_eq(json_parse(rows[i].json, strlen(rows[i].json), &v, NULL), 0);
-		cr_assert_eq(copilot_read_grant(v, 1000, &g, &why), 0, "%s", why);
+		cr_assert_eq(copilot_read_grant(v, 1000, "https://b.example", &g, &why), 0, "%s",
+			     why);
 		cr_assert_str_eq(g.base, rows[i].base);
 		cr_assert_eq(g.lifetime_s, rows[i].lifetime, "row %zu", i);
 		cr_assert_eq(g.renew_after_s, rows[i].renew, "row %zu: %lld", i,

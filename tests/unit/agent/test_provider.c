@@ -6,9 +6,23 @@
 #include <errno.h>
 
 static const char *const variables[] = {
-	"WARDER_MODEL",	     "WARDER_ENDPOINT", "WARDER_COPILOT_TOKEN", "COPILOT_GITHUB_TOKEN",
-	"GH_TOKEN",	     "GITHUB_TOKEN",	"OPENAI_BASE_URL",	"OPENAI_API_KEY",
-	"WARDER_GITHUB_API", "SSL_CERT_FILE",	"CURL_CA_BUNDLE",	"XDG_CONFIG_HOME",
+	"WARDER_MODEL",
+	"WARDER_ENDPOINT",
+	"WARDER_COPILOT_TOKEN",
+	"COPILOT_GITHUB_TOKEN",
+	"GH_TOKEN",
+	"GITHUB_TOKEN",
+	"OPENAI_BASE_URL",
+	"OPENAI_API_KEY",
+	"WARDER_GITHUB_API",
+	"SSL_CERT_FILE",
+	"CURL_CA_BUNDLE",
+	"XDG_CONFIG_HOME",
+	"WARDER_GITHUB_WEB",
+	"SSL_CERT_DIR",
+	"COPILOT_GH_HOST",
+	"GH_HOST",
+	"WARDER_COPILOT_INTENT",
 };
 
 static void clear(void)
@@ -35,7 +49,11 @@ Test(provider, the_environment_is_read)
 	cr_assert_str_eq(c.openai_base_url, "OPENAI_BASE_URL");
 	cr_assert_str_eq(c.openai_key, "OPENAI_API_KEY");
 	cr_assert_str_eq(c.github_api, "WARDER_GITHUB_API");
+	cr_assert_str_eq(c.github_web, "WARDER_GITHUB_WEB");
+	cr_assert_str_eq(c.github_host, "COPILOT_GH_HOST");
+	cr_assert_str_eq(c.intent, "WARDER_COPILOT_INTENT");
 	cr_assert_str_eq(c.ca_file, "CURL_CA_BUNDLE");
+	cr_assert_str_eq(c.ca_dir, "SSL_CERT_DIR");
 	cr_assert_str_eq(c.editors_dir, "/xdg/github-copilot");
 	provider_config_free(&c);
 	cr_assert_null(c.copilot_bearer);
@@ -45,10 +63,13 @@ Test(provider, an_empty_or_odd_variable_is_none)
 {
 	struct provider_config c;
 	setenv("WARDER_COPILOT_TOKEN", "", 1);
+	setenv("WARDER_COPILOT_INTENT", "", 1);
 	setenv("XDG_CONFIG_HOME", "relative", 1);
 	setenv("HOME", "/home/u", 1);
 	cr_assert_eq(provider_config_from_env(&c), 0);
 	cr_assert_null(c.copilot_bearer);
+	cr_assert_str_eq(c.intent, ""); /* a header that is switched off */
+	cr_assert_null(c.editor_version);
 	cr_assert_null(c.ca_file);
 	cr_assert_str_eq(c.editors_dir, "/home/u/.config/github-copilot");
 	provider_config_free(&c);
@@ -96,7 +117,7 @@ Test(provider, without_an_account_the_built_in_script_answers)
 	struct provider *p = NULL;
 	struct provider_error error = {0};
 	cr_assert_eq(provider_open(&c, &p, &error), -EIO);
-	cr_assert(strstr(error.text, "editor's Copilot plugin") && strstr(error.text, "--script"));
+	cr_assert(strstr(error.text, "warder login") && strstr(error.text, "--script"));
 	c.script_text = "{\"role\":\"assistant\",\"content\":\"hi\"}\n";
 	cr_assert_eq(provider_open(&c, &p, &error), 0, "%s", error.text);
 	cr_assert_str_eq(p->ops->name, "script");

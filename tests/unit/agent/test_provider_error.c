@@ -19,13 +19,6 @@ static const struct failure failures[] = {
 	 PROVIDER_FAIL_MODEL,
 	 false,
 	 {"mock-large", "/model", "request id REQ:1"}},
-	{"{\"status\":400,\"body\":\"{\\\"error\\\":{\\\"message\\\":\\\"model \\\\\\\"X\\\\\\\" "
-	 "is not "
-	 "accessible via the /chat/completions endpoint\\\",\\\"code\\\":"
-	 "\\\"unsupported_api_for_model\\\"}}\"}",
-	 PROVIDER_FAIL_MODEL,
-	 false,
-	 {"can't be used through chat completions", "model \"X\" is not accessible", "/model"}},
 	{"{\"status\":400,\"body\":\"{\\\"error\\\":{\\\"message\\\":\\\"bad\\\",\\\"code\\\":"
 	 "\\\"invalid_request_body\\\"}}\"}",
 	 PROVIDER_FAIL_REQUEST,
@@ -35,8 +28,7 @@ static const struct failure failures[] = {
 	 "request: Personal Access Tokens are not supported for this endpoint\\n\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"WARDER_COPILOT_TOKEN", "editor's Copilot plugin",
-	  "Personal Access Tokens are not supported"}},
+	 {"WARDER_COPILOT_TOKEN", "warder login", "Personal Access Tokens are not supported"}},
 	{"{\"status\":402,\"body\":\"{\\\"error\\\":{\\\"message\\\":\\\"You have no quota\\\","
 	 "\\\"code\\\":\\\"quota_exceeded\\\"}}\"}",
 	 PROVIDER_FAIL_QUOTA,
@@ -83,7 +75,7 @@ static const struct failure failures[] = {
 	{"{\"raw\":\"<html>Sign in to the hotel\",\"type\":\"text/html\"}",
 	 PROVIDER_FAIL_PROTOCOL,
 	 false,
-	 {"no chat completion", "text/html", "endpoint"}},
+	 {"no model's", "text/html", "endpoint"}},
 	{"{\"body\":\"{\\\"object\\\":\\\"what\\\"}\"}",
 	 PROVIDER_FAIL_PROTOCOL,
 	 false,
@@ -133,7 +125,7 @@ static const struct failure exchange_failures[] = {
 	 "personal access token\\\"}\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"GH_TOKEN is a personal access token", "editor's Copilot plugin", "HTTP 403"}},
+	 {"GH_TOKEN is a personal access token", "warder login", "HTTP 403"}},
 	{"{\"for\":\"token\",\"status\":403,\"body\":\"{\\\"message\\\":\\\"API rate limit "
 	 "exceeded\\\"}"
 	 "\"}",
@@ -149,7 +141,7 @@ static const struct failure exchange_failures[] = {
 	 "\"{\\\"message\\\":\\\"Not Found\\\"}\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,
-	 {"another application", "editor's Copilot plugin", "request id AB:1"}},
+	 {"another application", "warder login", "request id AB:1"}},
 	{"{\"for\":\"token\",\"body\":\"{\\\"message\\\":\\\"hi\\\"}\"}",
 	 PROVIDER_FAIL_AUTH,
 	 false,

@@ -1,10 +1,14 @@
 #include "agent/token.h"
 
+#include "agent/ghtoken.h"
 #include "tests/support/mock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <sys/stat.h>
+
+/* As token_store() writes it. */
+#define STORED(token) "{\"host\":\"github.com\",\"token\":\"" token "\"}\n"
 
 struct row {
 	const char *what;
@@ -18,7 +22,7 @@ static const struct row table[] = {
 	{"nothing", {0}, NULL, NULL, NULL, -ENOENT, NULL, NULL},
 	{"the first variable",
 	 {"ghu_a", "gho_b", "ghs_c"},
-	 "ghu_d",
+	 STORED("ghu_d"),
 	 NULL,
 	 NULL,
 	 0,
@@ -27,7 +31,7 @@ static const struct row table[] = {
 	{"the second", {"", "gho_b", "ghs_c"}, "ghu_d", NULL, NULL, 0, "gho_b", "GH_TOKEN"},
 	{"the third, with space around",
 	 {NULL, NULL, " ghs_c\n"},
-	 "ghu_d",
+	 STORED("ghu_d"),
 	 NULL,
 	 NULL,
 	 0,
@@ -35,7 +39,7 @@ static const struct row table[] = {
 	 "GITHUB_TOKEN"},
 	{"the stored one",
 	 {0},
-	 "ghu_d\n",
+	 "{\"host\":\"github.com\",\"token\":\" ghu_d\\n\"}\n",
 	 "{\"github.com\":{\"oauth_token\":\"ghu_e\"}}",
 	 NULL,
 	 0,
@@ -77,7 +81,7 @@ static const struct row table[] = {
 	 NULL},
 	{"a classic one is passed over",
 	 {"ghp_a", NULL, NULL},
-	 "ghu_d",
+	 STORED("ghu_d"),
 	 NULL,
 	 NULL,
 	 0,
@@ -92,7 +96,7 @@ static const struct row table[] = {
 	 "ghp_a",
 	 "COPILOT_GITHUB_TOKEN"},
 	{"two words", {NULL, "gho_b c", NULL}, NULL, NULL, NULL, -EINVAL, NULL, "GH_TOKEN"},
-	{"only space", {NULL, " ", NULL}, "ghu_d", NULL, NULL, -EINVAL, NULL, "GH_TOKEN"},
+	{"only space", {NULL, " ", NULL}, STORED("ghu_d"), NULL, NULL, -EINVAL, NULL, "GH_TOKEN"},
 	{"a control character",
 	 {"ghu_\x1b", NULL, NULL},
 	 NULL,
@@ -101,6 +105,23 @@ static const struct row table[] = {
 	 -EINVAL,
 	 NULL,
 	 "COPILOT_GITHUB_TOKEN"},
+	{"a stored one without a token",
+	 {0},
+	 "{\"host\":\"github.com\"}",
+	 NULL,
+	 NULL,
+	 -EINVAL,
+	 NULL,
+	 "/stored"},
+	{"a stored one that is no JSON", {0}, "ghu_d", NULL, NULL, -EINVAL, NULL, "/stored"},
+	{"a stored one of no host",
+	 {0},
+	 "{\"token\":\"ghu_d\",\"host\":\"a b\"}",
+	 NULL,
+	 NULL,
+	 -EINVAL,
+	 NULL,
+	 "/stored"},
 	{"an empty stored file", {0}, "", NULL, NULL, -EINVAL, NULL, "/stored"},
 	{"editors' nonsense", {0}, NULL, "{", NULL, -EINVAL, NULL, "/apps.json"},
 	{"editors' other shapes", {0}, NULL, "[1]", "{\"github.com\":7}", -ENOENT, NULL, NULL},
@@ -202,6 +223,143 @@ Test(token, a_huge_file_is_no_token)
 	cr_assert_str_eq(token.source, path);
 	token_free(&token);
 	unlink(path);
+	rmdir(dir);
+}
+
+/* ---- whose token it is ---- */
+
+#define EDITORS                                                                                    \
+	"{\"github.com:a\":{\"oauth_token\":\"ghu_public\"},\"Octo.ghe.com\":{\"oauth_token\":"    \
+	"\"ghu_octo\"}}"
+
+Test(token, goes_to_no_other_host)
+{
+	static const struct {
+		const char *stored_host, *asked;
+		const char *value, *end_of_source;
+	} rows[] = {
+		{"octo.ghe.com", "octo.ghe.com", "ghu_kept", "/stored"},
+		{"octo.ghe.com", "OCTO.ghe.com", "ghu_kept", "/stored"},
+		{"octo.ghe.com", "github.com", "ghu_public", "/apps.json"},
+		{"github.com", "octo.ghe.com", "ghu_octo", "/apps.json"},
+		{"github.com", "other.ghe.com", NULL, NULL},
+		/* Where nobody names one, the store does. */
+		{"octo.ghe.com", NULL, "ghu_kept", "/stored"},
+	};
+	char dir[] = "/tmp/warder-token-XXXXXX", stored[64];
+	char *none[TOKEN_VARIABLES] = {0};
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(stored, sizeof(stored), "%s/stored", dir);
+	put(dir, "apps.json", EDITORS);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct token token = {0};
+		struct github github = {0};
+		const struct token_sources from = {.values = none,
+						   .stored_path = stored,
+						   .editors_dir = dir,
+						   .host = rows[i].asked};
+		cr_assert_eq(github_make(rows[i].stored_host, NULL, NULL, &github), 0);
+		cr_assert_eq(token_store(stored, &github, "ghu_kept"), 0);
+		int err = token_find(&from, &token);
+		cr_assert_eq(err, rows[i].value ? 0 : -ENOENT, "row %zu: %d", i, err);
+		if (rows[i].value) {
+			cr_assert_str_eq(token.value, rows[i].value, "row %zu", i);
+			cr_assert(strstr(token.source, rows[i].end_of_source), "row %zu", i);
+		}
+		cr_assert_eq(!!token.github.host, token.source && strstr(token.source, "/stored"));
+		token_free(&token);
+		github_release(&github);
+	}
+	put(dir, "apps.json", NULL);
+	put(dir, "stored", NULL);
+	rmdir(dir);
+}
+
+Test(token, is_kept_for_us_alone_and_forgotten)
+{
+	char dir[] = "/tmp/warder-token-XXXXXX", path[64], old[64];
+	char *none[TOKEN_VARIABLES] = {0};
+	struct token token = {0};
+	struct github github = {0};
+	struct stat st;
+	const struct token_sources from = {.values = none, .stored_path = path};
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/stored", dir);
+	snprintf(old, sizeof(old), "%s/old", dir);
+	cr_assert_eq(github_make("octo.ghe.com", NULL, NULL, &github), 0);
+	cr_assert_eq(token_forget(path), -ENOENT);
+	umask(0);
+	/* Somebody's link in its place is replaced, not followed. */
+	mock_write_file(old, "old");
+	cr_assert_eq(symlink(old, path), 0);
+	cr_assert_eq(token_store(path, &github, "ghu_kept"), 0);
+	cr_assert_eq(lstat(path, &st), 0);
+	cr_assert(S_ISREG(st.st_mode));
+	cr_assert_eq(st.st_mode & 07777, 0600);
+	cr_assert_eq(token_find(&from, &token), 0);
+	cr_assert_str_eq(token.value, "ghu_kept");
+	cr_assert_str_eq(token.github.api, "https://api.octo.ghe.com");
+	token_free(&token);
+	cr_assert_eq(token_forget(path), 0);
+	cr_assert_eq(token_find(&from, &token), -ENOENT);
+	github_release(&github);
+	unlink(old);
+	cr_assert_eq(rmdir(dir), 0); /* nothing else was left there */
+}
+
+/* ---- gh ---- */
+
+static void put_program(const char *dir, const char *text)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/gh", dir);
+	mock_write_file(path, text);
+	cr_assert_eq(chmod(path, 0755), 0);
+}
+
+Test(token, gh_is_asked_for_its_own)
+{
+	static const struct {
+		const char *script;
+		int err;
+		const char *value;
+	} rows[] = {
+		{"#!/bin/sh\necho gho_own\necho more\n", 0, "gho_own"},
+		/* It would answer with the variable, which was tried before. */
+		{"#!/bin/sh\necho \"gho_${GH_TOKEN:-none}$GITHUB_TOKEN\"\n", 0, "gho_none"},
+		{"#!/bin/sh\n[ \"$*\" = 'auth token --hostname octo.ghe.com' ] && echo gho_octo\n",
+		 0, "gho_octo"},
+		{"#!/bin/sh\nread line && echo gho_stdin; echo gho_not; [ ! -t 0 ]\n", 0,
+		 "gho_not"},
+		{"#!/bin/sh\necho ghp_classic\n", -ENOENT, NULL},
+		{"#!/bin/sh\necho gho_x; exit 1\n", -ENOENT, NULL},
+		{"#!/bin/sh\nexit 0\n", -ENOENT, NULL},
+		{"#!/bin/sh\necho two words\n", -EINVAL, NULL},
+		{"no program", -ENOENT, NULL},
+	};
+	char *env[] = {"PATH=/usr/bin:/bin", "GH_TOKEN=secret", "GITHUB_TOKEN=secret", NULL};
+	char *none[TOKEN_VARIABLES] = {0};
+	char dir[] = "/tmp/warder-token-XXXXXX", path[160];
+	cr_assert_not_null(mkdtemp(dir));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct token token = {0};
+		put_program(dir, rows[i].script);
+		snprintf(path, sizeof(path), "relative:/nowhere:%s:", dir);
+		char *gh = ghtoken_program(path);
+		const struct token_sources from = {
+			.values = none, .gh_path = gh, .gh_env = env, .host = "octo.ghe.com"};
+		cr_assert_not_null(gh);
+		cr_assert_eq(token_find(&from, &token), rows[i].err, "row %zu", i);
+		if (rows[i].value) {
+			cr_assert_str_eq(token.value, rows[i].value, "row %zu", i);
+			cr_assert_str_eq(token.source, "gh auth token");
+		}
+		token_free(&token);
+		free(gh);
+	}
+	put(dir, "gh", NULL);
+	cr_assert_null(ghtoken_program(path));
+	cr_assert_null(ghtoken_program(NULL));
 	rmdir(dir);
 }
 
