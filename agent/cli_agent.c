@@ -3,10 +3,10 @@
 #include "agent/agent.h"
 #include "agent/demo.h"
 #include "agent/interrupt.h"
+#include "agent/login.h"
 #include "agent/oneshot.h"
 #include "agent/options.h"
 #include "agent/repl.h"
-#include "agent/token.h"
 #include "supervisor/cli.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
@@ -65,10 +65,23 @@ static int read_prompt(const char *option, char **ret)
 
 /* ---- the provider ---- */
 
+/* Where `warder login` keeps its token; where our files can't be had there is none. */
+static int set_stored_token(struct provider_config *c)
+{
+	struct store store = {0};
+	struct policy_error why = {0};
+	if (store_open(environ, &store, &why))
+		return 0; /* the session, which needs them more, tells it */
+	c->stored_token_path = login_token_path(&store);
+	store_release(&store);
+	return c->stored_token_path ? 0 : -ENOMEM;
+}
+
 static int configure(struct agent *a, const struct options *o)
 {
 	struct provider_config *c = &a->config;
 	int err = provider_config_from_env(c);
+	err = err ?: set_stored_token(c);
 	if (!err && o->model)
 		err = provider_config_set(&c->model, o->model);
 	if (!err && o->endpoint)
@@ -81,7 +94,7 @@ static int configure(struct agent *a, const struct options *o)
 	if (c->kind == PROVIDER_AUTO && o->endpoint)
 		c->kind = PROVIDER_OPENAI;
 	c->script_text = demo_script;
-	a->kind = c->kind == PROVIDER_AUTO ? provider_pick(c) : c->kind;
+	a->kind = c->kind = provider_pick(c);
 	if (c->model)
 		a->model = strdup(c->model);
 	return c->model && !a->model ? -ENOMEM : 0;

@@ -7,6 +7,7 @@
 
 #include "agent/cli_agent.h"
 #include "agent/cli_doctor.h"
+#include "agent/login.h"
 #include "agent/toolchild.h"
 
 #include <locale.h>
@@ -26,6 +27,8 @@ static const struct subcommand {
 	{"ask", cli_ask, "ask     [RUN] [--once | --json]",
 	 "answer a run's questions from another terminal"},
 	{"session", cli_session, "session list|end NAME", "what runs of one name share"},
+	{"login", login_main, "login   [--host HOST]", "sign in to GitHub, for Copilot"},
+	{"logout", login_out_main, "logout", "forget that token"},
 	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
 	 "the saved policies"},
 	{"why", cli_why, "why     [PATH [ACCESS]] | --last",
