@@ -1,9 +1,8 @@
 #include "agent/cli_doctor.h"
 
-#include "agent/copilot.h"
 #include "agent/http.h"
+#include "agent/login.h"
 #include "agent/provider.h"
-#include "agent/token.h"
 #include "supervisor/cli.h"
 #include "supervisor/doctor.h"
 #include "supervisor/environ.h"
@@ -32,17 +31,23 @@ static const char help[] =
 
 /* ---- who would answer the agent ---- */
 
-/* Where a token is, never the token. Owned; NULL: nowhere. */
-static char *token_place(const struct provider_config *c)
+/* The store of `warder login`; it need not be there. */
+static void set_stored_token(struct provider_config *c)
 {
-	struct token token = {0};
-	int err = token_find(&(struct token_sources){.values = c->github_tokens,
-						     .stored_path = c->stored_token_path,
-						     .editors_dir = c->editors_dir},
-			     &token);
-	char *source = !err && token.source ? strdup(token.source) : NULL;
-	token_free(&token);
-	return source;
+	struct store store = {0};
+	struct policy_error why = {0};
+	if (store_open(environ, &store, &why))
+		return; /* which another probe tells */
+	c->stored_token_path = login_token_path(&store);
+	store_release(&store);
+}
+
+/* Where the token is, never the token. */
+static const char *copilot_place(const struct provider_config *c)
+{
+	if (c->copilot_bearer)
+		return "WARDER_COPILOT_TOKEN";
+	return c->token.source ? c->token.source : "nobody";
 }
 
 static const char *openai_url(const struct provider_config *c)
@@ -58,7 +63,7 @@ static int reach(const struct provider_config *c, const char *url, struct http_r
 				       .url = url,
 				       .connect_timeout_s = REACH_TIMEOUT_S,
 				       .stall_timeout_s = REACH_TIMEOUT_S};
-	int err = http_new(c->ca_file, &h);
+	int err = http_new(&(struct http_trust){c->ca_file, c->ca_dir}, &h);
 	if (err)
 		return err;
 	err = http_perform(h, &request, ret);
@@ -88,18 +93,21 @@ static void probe_endpoint(struct doctor *d, const struct provider_config *c, co
 static void probe_provider(struct doctor *d)
 {
 	struct provider_config c = {0};
-	char *place = NULL, *found = NULL;
+	struct github github = {0};
+	char *found = NULL;
 	int n = 0;
 	if (provider_config_from_env(&c)) {
 		d->failed = true;
 		return;
 	}
+	set_stored_token(&c);
 	const char *url = NULL, *missing = http_missing();
 	switch (provider_pick(&c)) {
 	case PROVIDER_COPILOT:
-		place = c.copilot_bearer ? strdup("WARDER_COPILOT_TOKEN") : token_place(&c);
-		n = asprintf(&found, "copilot, with the token of %s", place ? place : "nobody");
-		url = c.endpoint ? c.endpoint : COPILOT_API;
+		n = asprintf(&found, "copilot, with the token of %s", copilot_place(&c));
+		url = c.endpoint;
+		if (!url && !provider_github(&c, &github))
+			url = github.copilot;
 		break;
 	case PROVIDER_OPENAI:
 		url = openai_url(&c) ? openai_url(&c) : "https://api.openai.com/v1";
@@ -121,7 +129,7 @@ static void probe_provider(struct doctor *d)
 			   "install libcurl4");
 	else
 		probe_endpoint(d, &c, found, url);
-	free(place);
+	github_release(&github);
 	if (n > 0)
 		free(found);
 	provider_config_free(&c);

@@ -262,6 +262,15 @@ struct json *convo_kept(const struct convo_message *m, const char *model)
 	return json_parse(m->kept, strlen(m->kept), &kept, NULL) ? NULL : kept;
 }
 
+/* For ourselves: whole, with the model's name. */
+static void write_saved(struct jsonw *w, const struct convo_message *m)
+{
+	if (!m->kept)
+		return;
+	jsonw_kstr(w, "kept", m->kept);
+	jsonw_kstr(w, "kept_model", m->kept_model);
+}
+
 /* The members of an object, into the message under way. */
 static void write_kept(struct jsonw *w, const struct convo_message *m, const char *model)
 {
@@ -274,7 +283,8 @@ static void write_kept(struct jsonw *w, const struct convo_message *m, const cha
 	json_free(kept);
 }
 
-static void write_message(struct jsonw *w, const struct convo_message *m, const char *model)
+/* All but what is kept; the message stays open. */
+static void begin_message(struct jsonw *w, const struct convo_message *m)
 {
 	static const char *const role[] = {
 		[CONVO_SYSTEM] = "system",
@@ -296,20 +306,23 @@ static void write_message(struct jsonw *w, const struct convo_message *m, const 
 			write_call(w, &m->calls[i]);
 		jsonw_end_array(w);
 	}
-	write_kept(w, m, model);
-	jsonw_end_object(w);
 }
 
 void convo_write_message(struct jsonw *w, const struct convo_message *m)
 {
-	write_message(w, m, NULL);
+	begin_message(w, m);
+	write_saved(w, m);
+	jsonw_end_object(w);
 }
 
 void convo_write(struct jsonw *w, const struct convo *c, const char *model)
 {
 	jsonw_begin_array(w);
-	for (size_t i = 0; i < c->n; i++)
-		write_message(w, &c->messages[i], model);
+	for (size_t i = 0; i < c->n; i++) {
+		begin_message(w, &c->messages[i]);
+		write_kept(w, &c->messages[i], model);
+		jsonw_end_object(w);
+	}
 	jsonw_end_array(w);
 }
 
@@ -394,6 +407,18 @@ static int read_calls(const struct json *v, struct convo_message *m, const char 
 	return err;
 }
 
+/* As write_saved() wrote it; what is half of it is nothing. */
+static int read_saved(const struct json *v, struct convo_message *m, const char **ret_why)
+{
+	const char *kept = json_get_str(v, "kept"), *model = json_get_str(v, "kept_model");
+	if (!kept || !model)
+		return 0;
+	*ret_why = "not enough memory";
+	m->kept = strdup(kept);
+	m->kept_model = strdup(model);
+	return m->kept && m->kept_model ? 0 : -ENOMEM;
+}
+
 int convo_read_assistant(const struct json *v, struct convo_message *ret, const char **ret_why)
 {
 	struct convo_message m = {.role = CONVO_ASSISTANT};
@@ -409,6 +434,8 @@ int convo_read_assistant(const struct json *v, struct convo_message *ret, const 
 	int err = read_content(json_get(v, "content"), &m.text, ret_why);
 	if (!err)
 		err = read_calls(json_get(v, "tool_calls"), &m, ret_why);
+	if (!err)
+		err = read_saved(v, &m, ret_why);
 	if (err) {
 		convo_message_free(&m);
 		return err == -ENOMEM ? err : -EINVAL;

@@ -89,12 +89,15 @@ const struct convo_call *convo_pending(const struct convo *c);
 int convo_complete(struct convo *c, const char *text);
 
 /*
- * One message, and all of them as the "messages" array, in the chat-completions form. Arguments
- * that are no JSON object are written as {"unparsed": "..."}: some servers refuse the whole
- * conversation for them, for ever.
+ * One message in the chat-completions form, with what is kept as "kept" and "kept_model": to be
+ * saved and read again by us, not for a server. Arguments that are no JSON object are written as
+ * {"unparsed": "..."}: some servers refuse the whole conversation for them, for ever.
  */
 void convo_write_message(struct jsonw *w, const struct convo_message *m);
-/* model: whose kept things are written along; NULL: nobody's. */
+/*
+ * All of them as the "messages" array for a server. model: whose kept things are written along;
+ * NULL: nobody's.
+ */
 void convo_write(struct jsonw *w, const struct convo *c, const char *model);
 /* What m keeps for this model; NULL: nothing. A tree of the caller's. */
 struct json *convo_kept(const struct convo_message *m, const char *model);

@@ -117,16 +117,10 @@ static int copy_config(struct provider_config *to, const struct provider_config 
 	return err;
 }
 
-/* What the configuration names; without it where the stored token is for. */
 static int choose_github(struct copilot *c, const struct provider_config *config,
 			 struct provider_error *ret_error)
 {
-	const struct github *stored = &config->token.github;
-	bool named = config->github_host || config->github_api || config->github_web;
-	int err = named || !stored->host
-			  ? github_make(config->github_host, config->github_web, config->github_api,
-					&c->github)
-			  : github_make(stored->host, stored->web, stored->api, &c->github);
+	int err = provider_github(config, &c->github);
 	if (err == -EINVAL)
 		return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
 				     "no GitHub has that name or URL: correct WARDER_GITHUB_API, "

@@ -152,23 +152,36 @@ int provider_config_from_env(struct provider_config *ret)
 	return err;
 }
 
+static bool names_github(const struct provider_config *c)
+{
+	return c->github_host || c->github_api || c->github_web;
+}
+
+int provider_github(const struct provider_config *c, struct github *ret)
+{
+	const struct github *stored = &c->token.github;
+	if (!names_github(c) && stored->host)
+		return github_make(stored->host, stored->web, stored->api, ret);
+	return github_make(c->github_host, c->github_web, c->github_api, ret);
+}
+
 int provider_find_token(struct provider_config *c)
 {
 	struct github github = {0};
-	bool named = c->github_host || c->github_api || c->github_web;
 	if (c->token_sought)
 		return c->token_error;
 	c->token_sought = true;
 	c->token_error = github_make(c->github_host, c->github_web, c->github_api, &github);
 	if (c->token_error)
 		return c->token_error;
-	c->token_error = token_find(&(struct token_sources){.values = c->github_tokens,
-							    .stored_path = c->stored_token_path,
-							    .gh_path = c->gh_path,
-							    .gh_env = c->gh_env,
-							    .editors_dir = c->editors_dir,
-							    .host = named ? github.host : NULL},
-				    &c->token);
+	c->token_error =
+		token_find(&(struct token_sources){.values = c->github_tokens,
+						   .stored_path = c->stored_token_path,
+						   .gh_path = c->gh_path,
+						   .gh_env = c->gh_env,
+						   .editors_dir = c->editors_dir,
+						   .host = names_github(c) ? github.host : NULL},
+			   &c->token);
 	github_release(&github);
 	return c->token_error;
 }

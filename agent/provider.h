@@ -210,6 +210,11 @@ enum provider_kind provider_pick(struct provider_config *c);
  */
 int provider_find_token(struct provider_config *c);
 /*
+ * The GitHub that c names; where it names none, the one that the found token is for. As
+ * github_make().
+ */
+int provider_github(const struct provider_config *c, struct github *ret);
+/*
  * Make the provider that provider_pick() names. The config is copied from, not kept, except
  * script_text; 0 and *ret (to provider_free), or -EIO / -ENOMEM with *ret_error. Contacts nobody.
  */

@@ -41,6 +41,10 @@ int chat_models(struct chat *c, const volatile sig_atomic_t *cancel, struct prov
 	if (err)
 		return err;
 	err = provider_models_read(root, c->judge, ret);
+	if (!err) { /* for ourselves, too: it need not be asked for again */
+		provider_models_free(&c->models);
+		c->listed = !provider_models_read(root, c->judge, &c->models);
+	}
 	json_free(root);
 	if (err == -EPROTO)
 		return provider_fail(ret_error, PROVIDER_FAIL_PROTOCOL, -EIO,
@@ -53,12 +57,12 @@ int chat_models(struct chat *c, const volatile sig_atomic_t *cancel, struct prov
 static int choose_model(struct chat *c, const volatile sig_atomic_t *cancel,
 			const struct provider_sink *sink, struct provider_error *ret_error)
 {
+	struct provider_models listed = {0};
 	char line[160];
-	provider_models_free(&c->models);
-	int err = chat_models(c, cancel, &c->models, ret_error);
+	int err = chat_models(c, cancel, &listed, ret_error);
 	if (err)
 		return err;
-	c->listed = true;
+	provider_models_free(&listed);
 	const struct provider_model *best = provider_models_best(&c->models);
 	if (!best)
 		return provider_fail(ret_error, PROVIDER_FAIL_MODEL, -EIO,
@@ -80,14 +84,15 @@ static int choose_model(struct chat *c, const volatile sig_atomic_t *cancel,
 static int know_models(struct chat *c, const volatile sig_atomic_t *cancel,
 		       struct provider_error *ret_error)
 {
+	struct provider_models listed = {0};
 	struct provider_error error = {0};
 	if (c->listed || !c->judge)
 		return 0;
 	int retries = c->asker.retries;
-	provider_models_free(&c->models);
 	c->asker.retries = 0;
-	int err = chat_models(c, cancel, &c->models, &error);
+	int err = chat_models(c, cancel, &listed, &error);
 	c->asker.retries = retries;
+	provider_models_free(&listed);
 	if (err == -ECANCELED || (err && error.unasked && !(error.retryable && retries))) {
 		*ret_error = error;
 		return err;

@@ -59,7 +59,7 @@ static char *write_convo(const struct convo *c)
 	struct buf out = {0};
 	struct jsonw w;
 	jsonw_init(&w, &out);
-	convo_write(&w, c);
+	convo_write(&w, c, NULL);
 	return buf_take(&out);
 }
 
