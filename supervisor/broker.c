@@ -19,6 +19,9 @@
 /* So that what can't block never waits for what does. */
 #define WORKERS_MAX (BLOCKERS_MAX + 8)
 
+/* One every 2 ms: whom no signal has woken by then sleeps beyond signals. */
+#define TRIES_AT_THE_END 150
+
 struct broker {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
@@ -237,7 +240,8 @@ int broker_new(struct broker **ret)
 	pthread_cond_init(&b->ended, NULL);
 	b->queue_end = &b->queue;
 	b->finished_end = &b->finished;
-	b->signal = SIGRTMIN + 3;
+	/* Nobody else uses it; and it does not queue up where a thread takes none (signal(7)). */
+	b->signal = SIGSTKFLT;
 	struct sigaction sa = {.sa_handler = on_cancel}; /* no SA_RESTART */
 	sigaction(b->signal, &sa, &b->old_action);
 	*ret = b;
@@ -251,7 +255,11 @@ void broker_free(struct broker *b)
 	pthread_mutex_lock(&b->lock);
 	b->stopping = true;
 	pthread_cond_broadcast(&b->work);
-	while (b->workers) {
+	for (unsigned tries = 0; b->workers; tries++) {
+		if (tries == TRIES_AT_THE_END) {
+			pthread_mutex_unlock(&b->lock);
+			return;
+		}
 		for (struct broker_job *j = b->running; j; j = j->next)
 			j->cancelled = true;
 		(void)wake_cancelled(b);
@@ -284,7 +292,7 @@ int broker_fd(const struct broker *b)
 int broker_submit(struct broker *b, const struct broker_request *rq, uint64_t *ret_id)
 {
 	struct broker_job *j;
-	if (!rq->connect && !broker_can(rq->call))
+	if (!rq->connect && !rq->meta && !rq->probe && !broker_can(rq->call))
 		return -EOPNOTSUPP;
 	int err = broker_job_new(rq, &j);
 	if (err)

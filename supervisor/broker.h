@@ -11,6 +11,7 @@
 #pragma once
 
 #include "supervisor/broker_connect.h"
+#include "supervisor/broker_meta.h"
 #include "supervisor/identity.h"
 #include "supervisor/pool.h"
 #include "tracer/call.h"
@@ -51,6 +52,13 @@ struct broker_request {
 	bool scripts_alone;
 	/* A connect or send (then `call` is resolved where its address is a path); else NULL. */
 	struct broker_connect *connect;
+	/* A call about attributes that may have to wait (supervisor/slowfs.h); else NULL. */
+	struct broker_meta *meta;
+	/*
+	 * Nothing is done yet: what the decoded call names is only looked at, so that whoever looks
+	 * after this need not wait for what is slow. As ourselves.
+	 */
+	bool probe;
 	/* open of a device: the descriptor is not to have the device's ioctls with it. */
 	bool no_ioctl;
 	/* mkdir: one of these may take the new directory's place; outlives the broker. Or NULL. */
@@ -58,7 +66,10 @@ struct broker_request {
 };
 
 int broker_new(struct broker **ret);
-/* Waits for running acts (cancelling them), then frees. */
+/*
+ * Waits for running acts (cancelling them), then frees. What no signal ends (a file system whose
+ * server does not answer) is not waited for: its thread and what it uses are left.
+ */
 void broker_free(struct broker *b);
 /* Readable when broker_next() has something. */
 int broker_fd(const struct broker *b);
@@ -66,7 +77,7 @@ int broker_fd(const struct broker *b);
 bool broker_can(const struct call *c);
 /*
  * Begin to perform the call for the thread. Takes its own copies (descriptors too), and what
- * request->connect owns where it succeeds.
+ * request->connect and request->meta own where it succeeds.
  * 0 and *ret_id, or -errno: nothing was begun (-EPERM: the identity can't be taken on).
  */
 int broker_submit(struct broker *b, const struct broker_request *request, uint64_t *ret_id);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -235,6 +236,35 @@ static int act_connect(const struct broker_job *j, struct broker_act_result *r)
 	return (int)broker_connect_perform(&j->connect, j->at[0].object, &j->as);
 }
 
+static int act_meta(const struct broker_job *j, struct broker_act_result *r)
+{
+	(void)r;
+	return broker_meta_perform(&j->meta, j->at[0].object);
+}
+
+/* The file, its file system, and whether it may be written: what is asked before an act. */
+static void look_at(int fd)
+{
+	struct stat st;
+	struct statvfs fs;
+	if (fd >= 0 && !fstat(fd, &st) && !fstatvfs(fd, &fs))
+		(void)syscall(SYS_faccessat2, fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS);
+}
+
+/* Whatever it comes to: that it does is enough. */
+static int act_probe(const struct broker_job *j, struct broker_act_result *r)
+{
+	struct call *c = (struct call *)&j->probe; /* this worker's alone */
+	(void)r;
+	look_at(j->socket);
+	(void)call_resolve(c, j->view);
+	for (int i = 0; i < CALL_PATHS; i++) {
+		look_at(c->path[i].given ? c->path[i].at.object : -1);
+		look_at(c->path[i].given ? c->path[i].at.parent : -1);
+	}
+	return 0;
+}
+
 static const struct broker_act acts[CALL_NEED_COUNT] = {
 	[CALL_NEED_OPEN] = {act_open, false, false},
 	[CALL_NEED_EXEC] = {act_exec, false, false},
@@ -244,6 +274,8 @@ static const struct broker_act acts[CALL_NEED_COUNT] = {
 	[CALL_NEED_SYMLINK] = {act_symlink, true, false},
 	[CALL_NEED_BIND] = {act_bind, true, true},
 	[CALL_NEED_CONNECT] = {act_connect, false, false},
+	[CALL_NEED_META] = {act_meta, false, false},
+	[CALL_NEED_LOOK] = {act_probe, false, false},
 	[CALL_NEED_UNLINK] = {act_unlink, true, false},
 	[CALL_NEED_RMDIR] = {act_unlink, true, false},
 	[CALL_NEED_MOVE_FROM] = {act_rename, true, false},

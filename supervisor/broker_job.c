@@ -28,6 +28,8 @@ void broker_job_free(struct broker_job *j)
 	for (int i = 0; i < CALL_PATHS; i++)
 		thing_release(&j->at[i]);
 	broker_connect_release(&j->connect);
+	broker_meta_release(&j->meta);
+	call_release(&j->probe);
 	util_close(&j->socket);
 	util_close(&j->cwd);
 	free(j->text);
@@ -101,7 +103,7 @@ static int take_bind(struct broker_job *j, const struct broker_request *rq)
 static bool may_block(const struct broker_job *j)
 {
 	mode_t mode = j->at[0].mode;
-	if (j->need == CALL_NEED_CONNECT)
+	if (j->need == CALL_NEED_CONNECT || j->need == CALL_NEED_META || j->need == CALL_NEED_LOOK)
 		return true;
 	return j->need == CALL_NEED_OPEN && j->at[0].exists && !(j->flags & O_NONBLOCK) &&
 	       (S_ISFIFO(mode) || S_ISCHR(mode) || S_ISBLK(mode));
@@ -121,19 +123,54 @@ static const char *script_name(const struct call *c)
 	return relative && p->given[0] != '/' ? p->at.real : p->given;
 }
 
+static int copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? -ENOMEM : 0;
+}
+
+/* The words of the call, and the descriptor that it is about: to be looked at. */
+static int take_probe(struct broker_job *j, const struct broker_request *rq)
+{
+	int err = 0;
+	j->probe = *rq->call;
+	j->probe.target = NULL;
+	for (int i = 0; i < CALL_PATHS; i++) {
+		path_init(&j->probe.path[i].at);
+		j->probe.path[i].given = NULL;
+	}
+	for (int i = 0; i < CALL_PATHS && !err; i++)
+		err = copy_text(&j->probe.path[i].given, rq->call->path[i].given);
+	if (err || !rq->meta || rq->meta->fd < 0)
+		return err;
+	j->socket = copy_fd(rq->meta->fd);
+	return j->socket < 0 ? -EMFILE : 0;
+}
+
+static enum call_need need_of(const struct broker_request *rq)
+{
+	if (rq->probe)
+		return CALL_NEED_LOOK;
+	if (rq->meta)
+		return CALL_NEED_META;
+	return rq->connect ? CALL_NEED_CONNECT : rq->call->path[0].need;
+}
+
 int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 {
 	const struct call *c = rq->call;
 	struct broker_job *j = calloc(1, sizeof *j);
 	if (!j)
 		return -ENOMEM;
-	*j = (struct broker_job){.need = rq->connect ? CALL_NEED_CONNECT : c->path[0].need,
+	*j = (struct broker_job){.need = need_of(rq),
 				 .flags = flags_of(c),
 				 .resolve = c->open_resolve,
 				 .mode = c->mode,
 				 .dev = c->dev,
 				 .length = c->length,
 				 .connect = {.socket = -1},
+				 .meta = {.fd = -1},
+				 .view = rq->view,
 				 .socket = -1,
 				 .cwd = -1,
 				 .done = {.fd = -1}};
@@ -143,8 +180,8 @@ int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 	j->scripts_alone = rq->scripts_alone;
 	j->no_ioctl = rq->no_ioctl;
 	j->pool = rq->pool;
-	int err = 0;
-	for (int i = 0; i < CALL_PATHS && !err; i++)
+	int err = rq->probe ? take_probe(j, rq) : 0;
+	for (int i = 0; i < CALL_PATHS && !err && !rq->probe; i++)
 		if (c->path[i].need != CALL_NEED_NONE)
 			err = thing_take(&j->at[i], &c->path[i].at);
 	const char *text = j->need == CALL_NEED_EXEC ? script_name(c) : c->target;
@@ -156,7 +193,11 @@ int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 		broker_job_free(j);
 		return err;
 	}
-	if (rq->connect) {
+	if (rq->meta && !rq->probe) {
+		j->meta = *rq->meta;
+		*rq->meta = (struct broker_meta){.fd = -1};
+	}
+	if (rq->connect && !rq->probe) {
 		j->connect = *rq->connect;
 		*rq->connect = (struct broker_connect){.socket = -1,
 						       .is_message = j->connect.is_message,

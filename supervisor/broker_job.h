@@ -35,9 +35,12 @@ struct broker_job {
 	char *text; /* symlink: its target; exec: what a script is called */
 	bool scripts_alone;
 	struct broker_connect connect;
+	struct broker_meta meta;
+	struct call probe; /* what is looked at, owned; or the descriptor `socket` */
+	struct call_view view;
 	bool no_ioctl;
 	struct pool *pool;
-	int socket; /* bind: our copy of the tracee's socket */
+	int socket; /* bind: our copy of the tracee's socket; a probe: of its file */
 	int cwd;    /* bind: the directory that the address is relative to */
 	struct sockaddr_un address;
 	socklen_t address_len;

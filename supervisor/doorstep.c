@@ -16,6 +16,14 @@ static bool is_meta(const struct waiter *w)
 	return w->call->ent->group != SYS_GROUP_CONNECT;
 }
 
+/* On a file system that may keep us waiting it is looked at by somebody else first. */
+static bool is_to_be_probed(const struct run *r, struct waiter *w, struct call_view view)
+{
+	w->probes = !w->slow && (w->meta.fd >= 0 ? slowfs_has(r->slowfs, w->meta.fd)
+						 : slowfs_concerns(r->slowfs, w->call, view));
+	return w->probes;
+}
+
 /* By descriptor: its file, as if a path had led there. */
 static int look_at_fd(struct waiter *w)
 {
@@ -32,11 +40,13 @@ static int look_at_fd(struct waiter *w)
 }
 
 /* 0; or -errno, the call's result. */
-static int look_at_meta(struct waiter *w, struct call_view view)
+static int look_at_meta(const struct run *r, struct waiter *w, struct call_view view)
 {
 	int err = broker_meta_read(w->call, view, &w->meta);
 	if (err || w->meta.done)
 		return err;
+	if (is_to_be_probed(r, w, view))
+		return -EINPROGRESS;
 	struct need *need = &w->verdict.need[0];
 	need->access = ACCESS_META;
 	if (w->meta.fd >= 0) {
@@ -101,6 +111,8 @@ static int look_at_connect(const struct run *r, struct waiter *w, struct call_vi
 		return err;
 	}
 	const struct call_path *p = &w->call->path[0];
+	if (is_to_be_probed(r, w, view))
+		return -EINPROGRESS;
 	err = call_resolve(w->call, view);
 	if (err || p->error)
 		return err ? err : p->error;
@@ -119,7 +131,10 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 {
 	struct call_view view = {w->who.tid, w->pid};
 	w->verdict.verdict = VERDICT_SANDBOX;
-	int err = is_meta(w) ? look_at_meta(w, view) : look_at_connect(r, w, view);
+	broker_meta_release(&w->meta);
+	broker_connect_release(&w->connect);
+	w->meta = (struct broker_meta){.fd = -1};
+	int err = is_meta(w) ? look_at_meta(r, w, view) : look_at_connect(r, w, view);
 	bool done = w->meta.done || w->connect.done;
 	if (!err && !done) {
 		if (r->one_identity)
@@ -187,7 +202,18 @@ int doorstep_fails_anyway(const struct run *r, const struct waiter *w)
 
 bool doorstep_is_instant(const struct waiter *w)
 {
-	return is_meta(w);
+	return is_meta(w) && !w->slow;
+}
+
+int doorstep_request(const struct run *r, struct waiter *w, struct broker_request *rq)
+{
+	if (!is_meta(w)) {
+		rq->connect = &w->connect;
+		return 0;
+	}
+	struct permits_who who = {{w->who.tid, w->pid}, &w->as, &r->self};
+	rq->meta = &w->meta;
+	return permits_way(&who, w->call, 0);
 }
 
 int64_t doorstep_perform(const struct run *r, const struct waiter *w)

@@ -224,6 +224,8 @@ static int set_up(struct run *r, struct command *found)
 	err = r->env ? identity_self(&r->self) : -ENOMEM;
 	r->one_identity = !err && prepare_has_one_identity(&r->self);
 	if (!err)
+		err = slowfs_new(&r->slowfs);
+	if (!err)
 		err = broker_new(&r->broker);
 	if (!err)
 		err = loop_add_fd(r->loop, broker_fd(r->broker), EPOLLIN, on_broker, r,
@@ -252,6 +254,7 @@ static void tear_down(struct run *r)
 	loop_remove(r->loop, r->broker_watch);
 	loop_remove(r->loop, r->shared_watch);
 	broker_free(r->broker);
+	slowfs_free(r->slowfs);
 	guard_free(r->guard);
 	free(r->open_dir.path);
 	llruleset_free(r->ruleset);

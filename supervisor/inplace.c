@@ -142,10 +142,15 @@ void inplace_act(struct run *r, struct waiter *w)
 					 .as_given =
 						 binds && is_open_around(r, &w->call->path[0].at),
 					 .scripts_alone = needs_another(w),
-					 .connect = w->at_door ? &w->connect : NULL,
 					 .no_ioctl = is_without_ioctl(r, w),
 					 .pool = ruling_pool(r, w)};
-	int err = broker_submit(r->broker, &request, &w->act);
+	int err = w->at_door ? doorstep_request(r, w, &request) : 0;
+	if (err) {
+		tracer_set_result(r->tracer, w->who, err);
+		waiter_drop(r, w);
+		return;
+	}
+	err = broker_submit(r->broker, &request, &w->act);
 	if (!err) {
 		waiter_tell_holding(r);
 		return;
@@ -272,5 +277,8 @@ void inplace_done(struct run *r, const struct broker_done *done)
 		return;
 	}
 	w->act = 0;
-	act_done(r, w, done);
+	if (w->probes)
+		refusal_probed(r, w, done->result);
+	else
+		act_done(r, w, done);
 }

@@ -236,26 +236,39 @@ static int who_calls(const struct run *r, struct waiter *w)
 	return 0;
 }
 
-void refusal_begin(struct run *r, const struct tracer_event *ev)
+/* What may keep us waiting is looked at by a worker first: then the kernel has it at hand. */
+static void begin_probe(struct run *r, struct waiter *w)
 {
-	struct waiter *w = waiter_new(ev);
-	if (!w) {
-		tracer_deny(r->tracer, ev->who);
+	struct broker_request request = {.call = w->call,
+					 .view = {w->who.tid, w->pid},
+					 .as = &r->self,
+					 .meta = &w->meta,
+					 .probe = true};
+	if (!w->listed)
+		waiter_add(r, w);
+	int err = broker_submit(r->broker, &request, &w->act);
+	if (!err) {
+		waiter_tell_holding(r);
 		return;
 	}
-	waiter_add(r, w);
-	struct call_view view = {ev->who.tid, ev->pid};
-	int err = call_resolve(ev->call, view);
+	run_say(r, "a %s could not be looked at: %s", w->call->ent->name, strerror(-err));
+	waiter_refuse(r, w);
+}
+
+static void look_at_refused(struct run *r, struct waiter *w)
+{
+	struct call_view view = {w->who.tid, w->pid};
+	int err = call_resolve(w->call, view);
 	if (!err)
 		err = who_calls(r, w);
-	struct verdict_input in = {.call = ev->call,
+	struct verdict_input in = {.call = w->call,
 				   .view = view,
 				   .as = &w->as,
 				   .self = &r->self,
 				   .ruleset = r->ruleset};
 	/* A descriptor's missing name (tracer.h): is it missing only because we opened it? */
-	if (!err && ev->call->result == -ENOENT &&
-	    !handed_has(&r->handed, &ev->call->path[0].at.st)) {
+	if (!err && w->call->result == -ENOENT &&
+	    !handed_has(&r->handed, &w->call->path[0].at.st)) {
 		waiter_refuse(r, w);
 		return;
 	}
@@ -264,7 +277,7 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 	if (err) {
 		/* -ESRCH: gone. Anything else: unknown is refused. */
 		if (err != -ESRCH)
-			run_say(r, "a refused %s could not be looked at: %s", ev->call->ent->name,
+			run_say(r, "a refused %s could not be looked at: %s", w->call->ent->name,
 				strerror(-err));
 		waiter_refuse(r, w);
 		return;
@@ -276,6 +289,21 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 		return;
 	}
 	settle(r, w);
+}
+
+void refusal_begin(struct run *r, const struct tracer_event *ev)
+{
+	struct waiter *w = waiter_new(ev);
+	if (!w) {
+		tracer_deny(r->tracer, ev->who);
+		return;
+	}
+	waiter_add(r, w);
+	w->probes = slowfs_concerns(r->slowfs, w->call, (struct call_view){w->who.tid, w->pid});
+	if (w->probes)
+		begin_probe(r, w);
+	else
+		look_at_refused(r, w);
 }
 
 void refusal_noticed(struct run *r, const struct tracer_event *ev)
@@ -290,6 +318,15 @@ void refusal_noticed(struct run *r, const struct tracer_event *ev)
 	verdict_release(&w.verdict);
 }
 
+static void answer_at_door(struct run *r, struct waiter *w, int64_t result)
+{
+	tracer_set_result(r->tracer, w->who, result);
+	if (w->listed)
+		waiter_drop(r, w);
+	else
+		waiter_free(w);
+}
+
 /* It would fail without any sandbox: it fails like that, and nothing is asked. */
 static void fail_at_door(struct run *r, struct waiter *w, int error)
 {
@@ -298,8 +335,7 @@ static void fail_at_door(struct run *r, struct waiter *w, int error)
 		w->verdict.verdict = VERDICT_PERMISSIONS;
 		record_refused(r, w, NULL, BY_NONE);
 	}
-	tracer_set_result(r->tracer, w->who, error);
-	waiter_free(w);
+	answer_at_door(r, w, error);
 }
 
 /* No rule has a say in it: told with its note alone. */
@@ -322,20 +358,17 @@ static bool is_by_answer(const struct run *r, const struct waiter *w, const stru
 	       (ruling_once_bits(r, w->pid, need->at->real) & need->access);
 }
 
-void refusal_at_door(struct run *r, const struct tracer_event *ev)
+static void look_at_door(struct run *r, struct waiter *w)
 {
-	struct waiter *w = waiter_new(ev);
 	int64_t result;
-	if (!w) {
-		tracer_deny(r->tracer, ev->who);
-		return;
-	}
-	w->at_door = true;
 	if (!doorstep_look(r, w, &result)) {
+		if (w->probes) {
+			begin_probe(r, w);
+			return;
+		}
 		if (w->verdict.note)
 			tell_other(r, w, result);
-		tracer_set_result(r->tracer, w->who, result);
-		waiter_free(w);
+		answer_at_door(r, w, result);
 		return;
 	}
 	/* What no policy speaks of (the network) is as good as allowed. */
@@ -355,11 +388,37 @@ void refusal_at_door(struct run *r, const struct tracer_event *ev)
 		fail_at_door(r, w, error);
 		return;
 	}
-	waiter_add(r, w);
+	if (!w->listed)
+		waiter_add(r, w);
 	if (allowed)
 		inplace_act(r, w);
 	else
 		settle(r, w);
+}
+
+void refusal_at_door(struct run *r, const struct tracer_event *ev)
+{
+	struct waiter *w = waiter_new(ev);
+	if (!w) {
+		tracer_deny(r->tracer, ev->who);
+		return;
+	}
+	w->at_door = true;
+	look_at_door(r, w);
+}
+
+void refusal_probed(struct run *r, struct waiter *w, int64_t result)
+{
+	w->probes = false;
+	w->slow = true;
+	/* The call is begun anew behind the signal, as one that the file system itself broke off.
+	 */
+	if (result == -EINTR)
+		answer_at_door(r, w, -RUN_ERESTARTSYS);
+	else if (w->at_door)
+		look_at_door(r, w);
+	else
+		look_at_refused(r, w);
 }
 
 /*
@@ -421,7 +480,10 @@ void refusal_check_signals(struct run *r)
 		next = w->next;
 		bool ends;
 		bool any = proc_signal_waits(w->who.tid, &ends);
-		if (w->act && any) {
+		if (w->probes && any) {
+			broker_cancel(r->broker, w->act);
+			answer_at_door(r, w, -RUN_ERESTARTSYS);
+		} else if (w->act && any) {
 			broker_interrupt(r->broker, w->act); /* as a blocking open would be */
 		} else if (!w->act && ends) {
 			waiter_leave_question(r, w, "exited");

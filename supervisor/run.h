@@ -21,6 +21,7 @@
 #include "supervisor/protocol.h"
 #include "supervisor/pty.h"
 #include "supervisor/session.h"
+#include "supervisor/slowfs.h"
 #include "supervisor/terminals.h"
 #include "supervisor/verdict.h"
 #include "tracer/tracer.h"
@@ -44,6 +45,9 @@ struct waiter {
 	bool own_domain;	 /* it has a Landlock sandbox of its own, too */
 	unsigned own_about;	 /* TRACER_OWN_*: what else that one may refuse */
 	bool at_door;		 /* it has not run, and never will (doorstep.h) */
+	bool listed;		 /* among run.waiters */
+	bool probes;		 /* what it names is to be looked at first (slowfs.h): `act` does */
+	bool slow;		 /* that was done: it may have to wait */
 	struct broker_meta meta; /* at_door, an attribute call: what it wants */
 	struct broker_connect connect; /* at_door, a connect or send: the same */
 	int64_t sent;		       /* sendmmsg: messages that are sent already */
@@ -127,6 +131,7 @@ struct run {
 	struct tracer *tracer;
 	uint64_t door_watch[TRACER_FDS]; /* 0: none */
 	struct broker *broker;
+	struct slowfs *slowfs;
 	uint64_t broker_watch;
 	uint64_t shared_watch; /* 0: the session has no name */
 	struct pty *pty;
@@ -282,6 +287,8 @@ void inquiry_count(struct run *r, const struct question *q, const struct answer 
 void refusal_begin(struct run *r, const struct tracer_event *ev);
 /* A call waits at the door. */
 void refusal_at_door(struct run *r, const struct tracer_event *ev);
+/* What it names was looked at (w->probes); -EINTR: a signal came before. */
+void refusal_probed(struct run *r, struct waiter *w, int64_t result);
 void refusal_gone(struct run *r, struct tracee_name who);
 void refusal_answered(void *run, const struct question *q, const struct answer *a);
 /* The policy has changed from outside: everything that waits is decided anew. */

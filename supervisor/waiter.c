@@ -45,6 +45,7 @@ void waiter_tell_holding(struct run *r)
 void waiter_add(struct run *r, struct waiter *w)
 {
 	w->next = r->waiters;
+	w->listed = true;
 	r->waiters = w;
 	waiter_tell_holding(r);
 }

@@ -17,7 +17,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#define X32_BIT 0x40000000u
+#define X32_BIT		    0x40000000u
+#define FAULTS_OF_USER_CODE 1 /* UFFD_USER_MODE_ONLY, 5.11 */
 #ifndef TIOCLINUX
 #define TIOCLINUX 0x541C
 #endif
@@ -310,6 +311,13 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 	}
 	if (id == SYS_ID_socket || id == SYS_ID_socketpair) {
 		datagram_body(p, p->options->native ? RET_ALLOW : RET_TRACE);
+		return;
+	}
+	/* As the kernel itself has it by default (mm/userfaultfd.c). */
+	if (id == SYS_ID_userfaultfd) {
+		load(p, OFF_LOW(0));
+		ret_if(p, BPF_JSET, FAULTS_OF_USER_CODE, RET_ALLOW);
+		ret(p, p->options->native ? RET_ALLOW : RET_ERRNO(EPERM));
 		return;
 	}
 	if (id == SYS_ID_pidfd_getfd) {

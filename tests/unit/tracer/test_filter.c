@@ -102,6 +102,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 		case SYS_ID_clone3:
 			return SECCOMP_RET_ERRNO | ENOSYS;
 		case SYS_ID_pidfd_getfd:
+		case SYS_ID_userfaultfd:
 			return SECCOMP_RET_ERRNO | EPERM;
 		default:
 			return TRACED;
@@ -146,7 +147,7 @@ Test(filter, native)
 			uint32_t want = plain_answer(ent);
 			if (want == SECCOMP_RET_USER_NOTIF || id == SYS_ID_clone3)
 				want = TRACED;
-			if (id == SYS_ID_pidfd_getfd)
+			if (id == SYS_ID_pidfd_getfd || id == SYS_ID_userfaultfd)
 				want = SECCOMP_RET_ALLOW;
 			if (nr >= 0)
 				cr_expect_eq(ask(arches[i].audit, nr, nothing), want, "%s",
@@ -311,6 +312,8 @@ Test(filter, arguments)
 		{AUDIT_ARCH_X86_64, 41, {AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 41, {AF_INET, SOCK_DGRAM}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_I386, 360, {AF_UNIX, SOCK_DGRAM}, TRACED},
+		{AUDIT_ARCH_X86_64, 323, {O_CLOEXEC | 1}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_X86_64, 323, {O_CLOEXEC}, SECCOMP_RET_ERRNO | EPERM},
 		{AUDIT_ARCH_X86_64, 46, {3, 4096}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 46, {3, 4096, 0, 0, GRANT}, SECCOMP_RET_USER_NOTIF},
 		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES | 17}, TRACED},
