@@ -7,6 +7,7 @@
 #include "agent/oneshot.h"
 #include "agent/options.h"
 #include "agent/repl.h"
+#include "agent/trust.h"
 #include "supervisor/cli.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
@@ -149,16 +150,68 @@ static void hide_secrets(void)
 
 /* ---- the session ---- */
 
-static int open_session(struct agent *a, const struct options *o)
+static int make_session(struct agent *a, const struct options *o)
 {
 	struct session_options s;
 	struct policy_error why = {0};
 	cli_session_options(&o->shared, environ, &s);
 	int err = session_new(&s, &a->session, &why);
-	if (err) {
-		cli_complain("%s", why.text[0] ? why.text : strerror(-err));
-		return CLI_EXIT_TROUBLE;
-	}
+	if (!err)
+		return 0;
+	cli_complain("%s", why.text[0] ? why.text : strerror(-err));
+	return CLI_EXIT_TROUBLE;
+}
+
+/* The command line says itself what becomes of the project, or nothing would be open anyway. */
+static bool is_settled(const struct agent *a, const struct options *o)
+{
+	const struct cli_list *no = &o->shared.no_presets;
+	for (size_t i = 0; i < no->len; i++)
+		if (!strcmp(no->item[i], "project"))
+			return true;
+	return o->shared.no_default_presets || o->shared.policies.len ||
+	       session_project(a->session)->too_wide;
+}
+
+/* 0; a status; -1: there was no answer. Asked where somebody sits; without an answer it is as run
+ * has it. */
+static int find_trust(const struct agent *a, const struct options *o, enum trust *ret)
+{
+	*ret = trust_recall(a->session);
+	if (*ret || o->prompt || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return 0;
+	*ret = trust_ask(a->session);
+	if (!*ret)
+		return -1;
+	int err = trust_remember(a->session, *ret);
+	if (err)
+		cli_complain("the answer could not be saved: %s", strerror(-err));
+	return 0;
+}
+
+static int apply_trust(struct agent *a, struct options *o, enum trust t)
+{
+	if (!t || t == TRUST_WRITE)
+		return 0;
+	if (!cli_list_add(&o->shared.no_presets, "project"))
+		return trouble("the policy", -ENOMEM);
+	session_free(TAKE_PTR(a->session));
+	int status = make_session(a, o);
+	int err = status ? 0 : trust_open(a->session, t);
+	return err ? trouble("the policy", err) : status;
+}
+
+/* 0; a status; -1: the user does not want to go on. */
+static int open_session(struct agent *a, struct options *o)
+{
+	enum trust t = TRUST_UNKNOWN;
+	int status = make_session(a, o);
+	if (!status && !is_settled(a, o))
+		status = find_trust(a, o, &t);
+	if (!status)
+		status = apply_trust(a, o, t);
+	if (status)
+		return status;
 	for (char *const *note = session_notes(a->session); *note; note++)
 		cli_complain("%s", *note);
 	return 0;
@@ -206,7 +259,7 @@ static bool wants_color(int fd)
 	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-static int run(struct agent *a, const struct options *o)
+static int run(struct agent *a, struct options *o)
 {
 	AUTOFREE
 	char *words = NULL;
@@ -222,6 +275,8 @@ static int run(struct agent *a, const struct options *o)
 	a->context = o->context;
 	if (!status)
 		status = open_tools(a, o);
+	if (status == -1)
+		return interrupt_ending() ? -interrupt_ending() : 0;
 	if (status)
 		return status;
 	return words ? oneshot_run(a, words, o->output, o->verbose) : repl_run(a);

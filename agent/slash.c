@@ -2,6 +2,7 @@
 
 #include "agent/chatlist.h"
 #include "agent/interrupt.h"
+#include "agent/trust.h"
 #include "landlock/llabi.h"
 #include "supervisor/escape.h"
 #include "supervisor/why.h"
@@ -278,6 +279,23 @@ static bool run_policy(struct agent *a, const char *argument)
 	}
 	list_rules(a, WHICH_DECIDING, "There is no rule: everything is asked.");
 	say("What no rule names is asked. /policy sensitive lists what is marked as sensitive.");
+	return true;
+}
+
+static bool run_trust(struct agent *a, const char *argument)
+{
+	enum trust t = *argument ? trust_parse(argument) : trust_recall(a->session);
+	int err = *argument && t ? trust_remember(a->session, t) : 0;
+	if (*argument && !t)
+		say("/trust takes read, write or ask.");
+	else if (err)
+		printf("not saved: %s\n", strerror(-err));
+	else if (t)
+		printf("%s: %s%s\n", trust_name(t), trust_help(t),
+		       *argument ? " (from the next start on)" : "");
+	else
+		say("It was not asked yet; the project is open as for warder run.");
+	fflush(stdout);
 	return true;
 }
 

@@ -112,6 +112,12 @@ class Agent:
         self.keys(key)
         return shown
 
+    def trust(self, key):
+        """The first start in a directory asks what may be done there."""
+        shown = self.expect(r"Enter: 3\] ")
+        self.keys(key + "\r")
+        return shown
+
     def modes(self):
         return termios.tcgetattr(self.fd)
 
@@ -191,6 +197,7 @@ class Repl(unittest.TestCase):
 
     def ready(self, *lines, **options):
         agent = self.start(*lines, **options)
+        agent.trust("2")
         agent.expect("warder> ")
         return agent
 
@@ -288,6 +295,7 @@ class Repl(unittest.TestCase):
         agent.expect("sh: ")
         script = self.place.script(assistant("one"))[1]
         agent.keys(f"{self.place.warder} agent --script {script}\r")
+        agent.trust("2")
         agent.expect("warder> ")
         agent.keys("/us")
         agent.expect("/us")
@@ -366,7 +374,8 @@ class Repl(unittest.TestCase):
 
     def test_the_built_in_demonstration(self):
         agent = self.start()
-        self.assertIn("no account was found", agent.expect("warder> "))
+        self.assertIn("no account was found", agent.trust("2"))
+        agent.expect("warder> ")
         agent.keys("show me\r")
         before = agent.answer("y")
         self.assertIn("hello from inside the wall", before)
@@ -384,6 +393,52 @@ class Repl(unittest.TestCase):
         shown = agent.expect("Told.")
         self.assertIn("refused", shown)
         self.assertNotIn("once", shown)
+
+    def test_the_first_start_asks_what_may_be_done_and_remembers(self):
+        write = assistant("", ("write_file", {"path": "new.txt", "content": "x\n"}))
+        agent = self.start(write, assistant("End."))
+        shown = agent.expect(r"Enter: 3\] ")
+        self.assertIn(self.place.project, shown)
+        self.assertRegex(shown, r"(?s)1 +read .*2 +write .*3 +ask ")
+        agent.keys("nonsense\r")
+        agent.expect(r"Enter: 3\] ")
+        agent.keys("1\r")
+        agent.expect("warder> ")
+        # What would be written is shown before it is asked about.
+        agent.keys("go\r")
+        before = agent.answer("n")
+        self.assertRegex(before, r"(?s)\+x.*asks to (create|write)")
+        agent.expect("End.")
+        agent.keys("/trust\r")
+        agent.expect("read: read and run")
+        agent.keys("/trust write\r")
+        agent.expect("from the next start on")
+        agent.keys("/quit\r")
+        self.assertEqual(agent.wait(), 0)
+        kept = os.path.join(self.place.home, ".local/state/warder/trust.jsonl")
+        self.assertEqual(stat.S_IMODE(os.stat(kept).st_mode), 0o600)
+        # Asked once: not at the next start, which has what was said last.
+        agent = self.start(write, assistant("End."))
+        self.assertNotIn("Enter: 3", agent.expect("warder> "))
+        agent.keys("go\r")
+        self.assertNotIn("once", agent.expect("End."))
+        self.assertTrue(os.path.exists(os.path.join(self.place.project, "new.txt")))
+
+    def test_no_answer_at_the_first_start_starts_nothing(self):
+        for key, status in (("\x04", 0), ("\x03", 0)):
+            agent = self.start(assistant("one"))
+            agent.expect(r"Enter: 3\] ")
+            agent.keys(key)
+            self.assertEqual(agent.wait(), status)
+        # Nothing was remembered; Enter is the narrowest.
+        agent = self.start(assistant("", ("read_file", {"path": "a"})), assistant("End."))
+        with open(os.path.join(self.place.project, "a"), "w") as f:
+            f.write("inside\n")
+        agent.trust("")
+        agent.expect("warder> ")
+        agent.keys("go\r")
+        self.assertIn("asks to read", agent.answer("n"))
+        agent.expect("End.")
 
     def test_a_dumb_terminal_is_enough(self):
         agent = self.ready(assistant("Hello."), term="dumb")

@@ -1,0 +1,172 @@
+#include "agent/trust.h"
+
+#include "agent/interrupt.h"
+#include "supervisor/escape.h"
+#include "supervisor/project.h"
+#include "supervisor/timestamp.h"
+#include "tracer/json.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A file of answers larger than this is read no further. */
+#define TRUST_FILE_MAX (4u << 20)
+
+static const struct {
+	const char *name, *help;
+} words[] = {
+	[TRUST_READ] = {"read", "read and run what is there; every change is asked about"},
+	[TRUST_WRITE] = {"write",
+			 "read, run and change it; git's hooks and config are asked about"},
+	[TRUST_ASK] = {"ask", "ask each time, for reading too"},
+};
+
+const char *trust_name(enum trust t)
+{
+	return words[t].name;
+}
+
+const char *trust_help(enum trust t)
+{
+	return words[t].help;
+}
+
+enum trust trust_parse(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (words[i].name && !strcmp(words[i].name, word))
+			return (enum trust)i;
+	return TRUST_UNKNOWN;
+}
+
+/* ---- remembered ---- */
+
+static int open_file(const struct session *s, int flags, int *ret)
+{
+	AUTOFREE
+	char *path = NULL;
+	if (asprintf(&path, "%s/trust.jsonl", session_store(s)->state_dir) < 0)
+		return -ENOMEM;
+	*ret = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+	return *ret < 0 ? -errno : 0;
+}
+
+static enum trust read_answer(const char *line, size_t n, const char *slug)
+{
+	struct json *v = NULL;
+	enum trust t = TRUST_UNKNOWN;
+	if (json_parse(line, n, &v, NULL))
+		return t;
+	const char *whose = json_get_str(v, "slug"), *word = json_get_str(v, "trust");
+	if (whose && word && !strcmp(whose, slug))
+		t = trust_parse(word);
+	json_free(v);
+	return t;
+}
+
+enum trust trust_recall(const struct session *s)
+{
+	struct buf text = {.max = TRUST_FILE_MAX};
+	char chunk[4096];
+	enum trust found = TRUST_UNKNOWN;
+	int fd AUTOCLOSE = -1;
+	ssize_t n;
+	if (open_file(s, O_RDONLY, &fd))
+		return TRUST_UNKNOWN;
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		buf_add(&text, chunk, (size_t)n);
+	for (size_t at = 0, len; at < text.len; at += len + 1) {
+		len = strcspn(text.data + at, "\n");
+		enum trust t = read_answer(text.data + at, len, session_project(s)->slug);
+		found = t ? t : found;
+	}
+	buf_free(&text);
+	return found;
+}
+
+int trust_remember(const struct session *s, enum trust t)
+{
+	char now[TIMESTAMP_LEN];
+	struct buf line = {0};
+	struct jsonw w;
+	int fd AUTOCLOSE = -1;
+	int err = open_file(s, O_WRONLY | O_APPEND | O_CREAT, &fd);
+	if (err)
+		return err;
+	/* A line that a crash cut off must not take this one with it. */
+	buf_add_char(&line, '\n');
+	jsonw_init(&w, &line);
+	jsonw_begin_object(&w);
+	jsonw_kstr(&w, "t", timestamp_now(now));
+	jsonw_kpath(&w, "project", session_project(s)->dir);
+	jsonw_kstr(&w, "slug", session_project(s)->slug);
+	jsonw_kstr(&w, "trust", trust_name(t));
+	jsonw_end_object(&w);
+	buf_add_char(&line, '\n');
+	err = buf_error(&line);
+	if (!err && write(fd, line.data, line.len) != (ssize_t)line.len)
+		err = errno ? -errno : -EIO;
+	buf_free(&line);
+	return err;
+}
+
+/* ---- asked ---- */
+
+static void put_question(const struct session *s)
+{
+	struct buf out = {0};
+	buf_add_str(&out, "This is the agent's first start in ");
+	escape_add_str(&out, session_project(s)->dir);
+	buf_add_str(&out, ".\nWhat may it do there?\n");
+	for (enum trust t = TRUST_READ; t <= TRUST_ASK; t++)
+		buf_addf(&out, "  %d  %-5s  %s\n", (int)t, trust_name(t), trust_help(t));
+	fputs(buf_str(&out), stdout);
+	buf_free(&out);
+}
+
+/* False: the end of the input, or Ctrl-C. */
+static bool read_word(char room[32])
+{
+	char *line = NULL;
+	size_t cap = 0;
+	fputs("[1-3, Enter: 3] ", stdout);
+	fflush(stdout);
+	while (interrupt_wait_input(STDIN_FILENO) == -EINTR)
+		if (interrupt_any())
+			return false;
+	ssize_t n = getline(&line, &cap, stdin);
+	if (n > 0)
+		line[strcspn(line, "\n")] = 0;
+	snprintf(room, 32, "%s", n > 0 ? line : "");
+	free(line);
+	return n > 0;
+}
+
+enum trust trust_ask(const struct session *s)
+{
+	char word[32];
+	put_question(s);
+	while (read_word(word)) {
+		if (!*word)
+			return TRUST_ASK;
+		if (word[0] >= '1' && word[0] <= '3' && !word[1])
+			return (enum trust)(word[0] - '0');
+		if (trust_parse(word))
+			return trust_parse(word);
+	}
+	putchar('\n');
+	return TRUST_UNKNOWN;
+}
+
+int trust_open(struct session *s, enum trust t)
+{
+	const struct rule rule = {.effect = EFFECT_ALLOW,
+				  .kind = RULE_TREE,
+				  .access = ACCESS_READ | ACCESS_LIST | ACCESS_EXEC,
+				  .path = session_project(s)->dir,
+				  .origin = (char *)"what the agent may do here (/trust)"};
+	return t == TRUST_READ ? session_grant(s, &rule) : 0;
+}
