@@ -61,6 +61,8 @@ static void add_indented(struct buf *out, const char *text, size_t indent)
 	}
 }
 
+static void add_members_of(struct buf *out, const struct json *object, size_t indent);
+
 static void add_value(struct buf *out, const char *key, const struct json *v, size_t indent)
 {
 	const char *text = json_str(v);
@@ -69,9 +71,12 @@ static void add_value(struct buf *out, const char *key, const struct json *v, si
 	buf_addf(out, "%*s", (int)indent, "");
 	escape_add_str(out, key);
 	buf_add_char(out, ':');
-	if (text && strchr(text, '\n')) {
+	if (json_is_object(v) || (text && strchr(text, '\n'))) {
 		buf_add_char(out, '\n');
-		add_indented(out, text, indent + 2);
+		if (text)
+			add_indented(out, text, indent + 2);
+		else
+			add_members_of(out, v, indent + 2);
 		return;
 	}
 	if (!text) {
@@ -84,23 +89,27 @@ static void add_value(struct buf *out, const char *key, const struct json *v, si
 	buf_free(&raw);
 }
 
-/* Members of the object, or the text as it is where it is none. */
-static void add_members(struct buf *out, const char *json, size_t indent)
+/* An array's elements have its name, one by one. Objects in objects: as deep as tools answer. */
+static void add_members_of(struct buf *out, const struct json *object, size_t indent)
 {
-	struct json *root = NULL;
-	if (json_parse(json, strlen(json), &root, NULL) || !json_is_object(root)) {
-		add_indented(out, json, indent);
-		json_free(root);
-		return;
-	}
-	for (const struct json *v = json_first(root); v; v = json_next(v)) {
-		if (!json_is_array(v)) {
+	for (const struct json *v = json_first(object); v; v = json_next(v)) {
+		if (!json_is_array(v) || !json_len(v) || json_str(json_first(v))) {
 			add_value(out, json_key(v), v, indent);
 			continue;
 		}
 		for (const struct json *one = json_first(v); one; one = json_next(one))
 			add_value(out, json_key(v), one, indent);
 	}
+}
+
+/* Or the text as it is where it is no object. */
+static void add_members(struct buf *out, const char *json, size_t indent)
+{
+	struct json *root = NULL;
+	if (json_parse(json, strlen(json), &root, NULL) || !json_is_object(root))
+		add_indented(out, json, indent);
+	else
+		add_members_of(out, root, indent);
 	json_free(root);
 }
 

@@ -37,22 +37,21 @@ static char *edit_prompt(EditLine *e)
 	return (char *)self(e)->prompt;
 }
 
-/* The line as it stands, for the new width. */
-static void redraw(EditLine *e)
-{
-	el_resize(e);
-	el_set(e, EL_REFRESH);
-}
+/* What a resized window is to the editor: a key (^]), since only keys draw the line anew. */
+#define KEY_RESIZED L'\x1d'
 
 /* One character; 0: the end; -1: errno. Another signal than ours goes on. */
 static int edit_character(EditLine *e, wchar_t *ret)
 {
 	mbstate_t state = {0};
+	(void)e;
 	for (;;) {
 		char byte;
 		int err = interrupt_wait_input(STDIN_FILENO);
-		if (interrupt_resized())
-			redraw(e);
+		if (interrupt_resized()) {
+			*ret = KEY_RESIZED;
+			return 1;
+		}
 		if (err == -EINTR && !interrupt_any())
 			continue;
 		ssize_t n = err ? -1 : read(STDIN_FILENO, &byte, 1);
@@ -133,10 +132,17 @@ static unsigned char key_details(EditLine *e, int key)
 {
 	const LineInfo *info = el_line(e);
 	(void)key;
-	if (info->lastchar != info->buffer || el_insertstr(e, "/details"))
+	if (info->lastchar != info->buffer)
 		return CC_ERROR;
-	el_set(e, EL_REFRESH);
-	return CC_NEWLINE;
+	el_push(e, "/details\n");
+	return CC_NORM;
+}
+
+static unsigned char key_resized(EditLine *e, int key)
+{
+	(void)key;
+	el_resize(e);
+	return CC_REDISPLAY;
 }
 
 static unsigned char key_complete(EditLine *e, int key)
@@ -171,6 +177,7 @@ static void bind_keys(EditLine *e)
 		{"warder-paste", "pasted text", key_paste, {PASTE_BEGIN}},
 		{"warder-details", "open the last call", key_details, {"^O"}},
 		{"warder-complete", "complete a word", key_complete, {"^I"}},
+		{"warder-resized", "draw anew", key_resized, {"^]"}},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
 		el_set(e, EL_ADDFN, ours[i].name, ours[i].help, ours[i].key);
