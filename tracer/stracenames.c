@@ -5,10 +5,17 @@
 #include <errno.h>
 #include <string.h>
 
-#define WAYS   4
+#define WAYS 4
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* libFuzzer's: small, so that names are driven    \
+						   out */
+#define THINGS 32
+#define LINKS  8
+#define BELOW  256
+#else
 #define THINGS 8192 /* sets of WAYS names */
 #define LINKS  2048
 #define BELOW  65536
+#endif
 
 /* A cache of `sets` times WAYS names; in a set the one unused for longest gives way. */
 struct table {
