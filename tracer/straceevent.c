@@ -69,6 +69,7 @@ static const char *cwd_of(struct straceimport *in, struct straceproc *p,
 	if (dirfd && straceevent_about(dirfd->about, &deleted, &in->scratch, &thing) && !deleted &&
 	    (!p->fs->cwd || strcmp(p->fs->cwd, in->scratch.data) != 0)) {
 		char *copy = strdup(in->scratch.data);
+		in->moved = true;
 		if (copy)
 			straceproc_chdir(p, copy);
 	}

@@ -75,7 +75,9 @@ struct straceimport {
 
 	struct straceprocs procs;
 	struct stracenames *names;
-	bool started; /* the first process was seen */
+	bool started;	/* the first process was seen */
+	bool from_exec; /* it began with the exec of the command that strace ran */
+	bool moved;	/* a process has changed its working directory or its root */
 	/* The number of the process whose lines had none at first (it stays 0 here); 0: not told.
 	 */
 	pid_t nameless;

@@ -178,12 +178,25 @@ static bool skip_relative(struct cursor *c)
 	return true;
 }
 
-static void parse_front(struct cursor *c, struct straceline *ret)
+/* How many things stood there. */
+static unsigned parse_front(struct cursor *c, struct straceline *ret)
 {
-	do
-		skip_spaces(c);
+	unsigned n = 0;
+	skip_spaces(c);
 	while (take_bracketed_pid(c, ret) || take_front_number(c, ret) || skip_relative(c) ||
-	       skip_bracket(c));
+	       skip_bracket(c)) {
+		skip_spaces(c);
+		n++;
+	}
+	return n;
+}
+
+/* A row of -C's table: five numbers or four, and a name. */
+static bool is_table_row(struct cursor c, unsigned numbers)
+{
+	while (c.at < c.end && is_name(*c.at))
+		c.at++;
+	return numbers >= 4 && c.at >= c.end;
 }
 
 static void bad(struct straceline *ret, const char *line, const char *at, const char *expected)
@@ -332,11 +345,15 @@ void straceline_parse(const char *text, size_t len, struct straceline *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = STRACELINE_NOTHING;
-	parse_front(&c, ret);
+	unsigned n = parse_front(&c, ret);
 	struct cursor word = c;
 	if ((take(&word, "strace: Process ") || take(&word, "Process ")) &&
 	    parse_attached(word, ret))
 		return;
+	if (is_table_row(c, n)) {
+		*ret = (struct straceline){.kind = STRACELINE_NOTHING};
+		return;
+	}
 	if (says_nothing(c) || parse_bits(c, ret))
 		return;
 	if (take(&c, "+++ ")) {

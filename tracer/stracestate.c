@@ -121,6 +121,7 @@ int stracestate_chdir(struct straceimport *in, struct straceproc *p)
 {
 	if (!straceevent_succeeded(in))
 		return 0;
+	in->moved = true;
 	straceproc_chdir(p, led_to(in));
 	if (p->fs->cwd)
 		stracenames_set(in->names, p->fs->cwd, TRACE_THING_DIR);
@@ -140,6 +141,7 @@ int stracestate_fchdir(struct straceimport *in, struct straceproc *p)
 		if (known)
 			fd = *known;
 	}
+	in->moved = true;
 	straceproc_chdir(p, fd.path && !fd.deleted ? strdup(fd.path) : NULL);
 	return 0;
 }
@@ -171,6 +173,7 @@ int stracestate_chroot(struct straceimport *in, struct straceproc *p)
 	char *root = led_to(in);
 	if (root && !strcmp(root, "/"))
 		*root = '\0';
+	in->moved = true;
 	free(p->fs->root);
 	p->fs->root = root;
 	return 0;
@@ -202,6 +205,7 @@ int stracestate_pivot(struct straceimport *in, struct straceproc *p)
 {
 	if (!straceevent_succeeded(in))
 		return 0;
+	in->moved = true;
 	free(p->fs->root);
 	p->fs->root = NULL;
 	straceproc_chdir(p, NULL);

@@ -85,12 +85,29 @@ static struct straceproc *born_early(struct straceimport *in, pid_t pid, struct 
 	return child;
 }
 
-static struct straceproc *first_process(struct straceimport *in, pid_t pid)
+static struct straceproc *first_process(struct straceimport *in, const struct straceline *line,
+					pid_t pid)
 {
 	struct straceproc *p = straceprocs_claim(&in->procs, pid);
 	in->changes++;
 	in->started = true;
+	in->from_exec = strace_span_is(line->name, "execve") && line->kind != STRACELINE_RESUMED;
 	if (!p || !in->cwd)
+		return p;
+	p->fs->cwd = strdup(in->cwd);
+	return p->fs->cwd ? p : NULL;
+}
+
+/*
+ * Whose creator is not told: the trace leaves fork out, or strace was told to attach to it. Of a
+ * command that strace ran itself all are descendants; and where none has ever moved, none can be
+ * elsewhere.
+ */
+static struct straceproc *stranger(struct straceimport *in, pid_t pid)
+{
+	struct straceproc *p = straceprocs_claim(&in->procs, pid);
+	in->changes++;
+	if (!p || !in->from_exec || in->moved || !in->cwd)
 		return p;
 	p->fs->cwd = strdup(in->cwd);
 	return p->fs->cwd ? p : NULL;
@@ -102,7 +119,7 @@ static struct straceproc *new_process(struct straceimport *in, const struct stra
 {
 	struct straceproc *nameless = in->nameless ? NULL : straceprocs_find(&in->procs, 0);
 	if (!in->started)
-		return first_process(in, pid);
+		return first_process(in, line, pid);
 	if (nameless && nameless->ended)
 		nameless = NULL;
 	bool resumes = line->kind == STRACELINE_RESUMED;
@@ -118,16 +135,14 @@ static struct straceproc *new_process(struct straceimport *in, const struct stra
 		in->nameless = pid;
 		return nameless;
 	}
-	/* One that strace was told to attach to: where it is, is not told. */
-	in->changes++;
-	return straceprocs_claim(&in->procs, pid);
+	return stranger(in, pid);
 }
 
 /* Whose line is it that has no number? strace leaves it out where only one process is left. */
-static struct straceproc *unnumbered(struct straceimport *in)
+static struct straceproc *unnumbered(struct straceimport *in, const struct straceline *line)
 {
 	if (!in->started)
-		return first_process(in, 0);
+		return first_process(in, line, 0);
 	if (in->alone && in->alone_at == in->changes)
 		return in->alone;
 	size_t living = 0;
@@ -145,7 +160,7 @@ struct straceproc *stracewho_of(struct straceimport *in, const struct straceline
 {
 	pid_t pid = line->pid ? line->pid : in->file_pid;
 	if (!pid)
-		return unnumbered(in);
+		return unnumbered(in, line);
 	struct straceproc *p = stracewho_find(in, pid);
 	if (p && !p->announced)
 		return p;

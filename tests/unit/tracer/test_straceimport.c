@@ -305,8 +305,14 @@ static const struct row rows[] = {
 	 "[pid    11] +++ exited with 0 +++\nunlink(\"z\") = 0\n",
 	 "1 execve /bin/a file 0\n1 exec /bin/a\n1 fork 11\n11 unlink /home/ann/x file 0\n"
 	 "1 unlink /srv/y file 0\n11 exit 0\n1 unlink /srv/z file 0\n"},
-	{"one that strace attached to is somewhere",
-	 FIRST "99 unlink(\"y\") = 0\n99 unlink(\"/z\") = 0\n",
+	{"where no process ever moved, one whose fork is left out has not either",
+	 FIRST "99 unlink(\"y\") = 0\n", BEGAN "99 unlink /home/ann/y file 0\n"},
+	{"in a trace that strace did not begin itself one may be anywhere",
+	 "10 unlink(\"x\") = 0\n99 unlink(\"y\") = 0\n",
+	 "10 unlink /home/ann/x file 0\n99 unlink ? file 0 ~the working directory of its process "
+	 "is not told\n"},
+	{"where one moved, one whose fork is left out may be anywhere",
+	 FIRST "10 chdir(\"/tmp\") = 0\n99 unlink(\"y\") = 0\n99 unlink(\"/z\") = 0\n",
 	 BEGAN "99 unlink ? file 0 ~the working directory of its process is not told\n99 unlink /z "
 	       "file 0\n"},
 	{"a refusal in a run without a wall is nobody's to lift; in one with, it may be",

@@ -89,7 +89,12 @@ static const struct row rows[] = {
 	 NULL, -1, 0, 0},
 	{"------ ----------- ----------- --------- --------- ------", STRACELINE_NOTHING, 0, NULL,
 	 NULL, -1, 0, 0},
+	{"100.00    0.000047           1        33        13 openat", STRACELINE_NOTHING, 0, NULL,
+	 NULL, -1, 0, 0},
+	{" 40.00    0.000047           1        33           openat", STRACELINE_NOTHING, 0, NULL,
+	 NULL, -1, 0, 0},
 	/* none of it */
+	{"4027 openat", STRACELINE_BAD, 4027, NULL, NULL, -1, 0, 0},
 	{"hello, world", STRACELINE_BAD, 0, NULL, NULL, -1, 0, 0},
 	{"{\"warder_trace\":1}", STRACELINE_BAD, 0, NULL, NULL, -1, 0, 0},
 	{"7 +++ vanished +++", STRACELINE_BAD, 7, NULL, NULL, -1, 0, 0},
