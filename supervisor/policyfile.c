@@ -520,11 +520,16 @@ int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 		return file_errno(ret_error, file, errno);
 	if (nofollow ? !S_ISREG(st.st_mode) : S_ISDIR(st.st_mode))
 		return file_fault(ret_error, file, "expected a regular file");
+	return policyfile_read_fd(fd, file, ret, ret_error);
+}
+
+int policyfile_read_fd(int fd, const char *name, struct buf *ret, struct policy_error *ret_error)
+{
 	ret->max = POLICYFILE_SIZE_MAX;
 	int r = read_all(fd, ret);
 	if (r == -EFBIG)
-		return file_fault(ret_error, file, "expected at most 1 MiB");
-	return r < 0 ? file_errno(ret_error, file, -r) : 0;
+		return file_fault(ret_error, name, "expected at most 1 MiB");
+	return r < 0 ? file_errno(ret_error, name, -r) : 0;
 }
 
 int policyfile_load(struct policy *p, const char *file, enum rule_source source,

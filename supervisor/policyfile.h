@@ -54,6 +54,8 @@ int policyfile_check(const char *name, const char *text, size_t n, struct policy
  */
 int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 		    struct policy_error *ret_error);
+/* The same from a descriptor, to its end; it stays the caller's. */
+int policyfile_read_fd(int fd, const char *name, struct buf *ret, struct policy_error *ret_error);
 /*
  * realpath of the longest existing prefix + the rest; a dangling symlink leads to where it points.
  * Owned string in *ret; 0 or -errno; -EOPNOTSUPP for /proc/self, which is another thing to

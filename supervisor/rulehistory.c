@@ -58,7 +58,7 @@ const char *rulehistory_since(const struct rule *rule, char ret[RULEHISTORY_LEN]
 	bool dated = !policyfile_read(rule->origin, false, &text, &ignored) &&
 		     find_date(buf_str(&text), text.len, rule->line, ret);
 	if (!dated && gmtime_r(&st.st_mtime, &tm))
-		strftime(ret, RULEHISTORY_LEN, "by %Y-%m-%d", &tm);
+		strftime(ret, RULEHISTORY_LEN, "%Y-%m-%d or before", &tm);
 	buf_free(&text);
 	return ret;
 }

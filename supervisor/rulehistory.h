@@ -14,8 +14,8 @@
 #define RULEHISTORY_LEN 32
 
 /*
- * "2026-01-31" from the line's comment; "by 2026-01-31", the file's last change, where it has
- * none. "" where it is no file's rule, or the file is gone. Reads the file. Returns ret.
+ * "2026-01-31" from the line's comment; "2026-01-31 or before", the file's last change, where it
+ * has none. "" where it is no file's rule, or the file is gone. Reads the file. Returns ret.
  */
 const char *rulehistory_since(const struct rule *rule, char ret[RULEHISTORY_LEN]);
 

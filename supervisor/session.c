@@ -4,6 +4,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/mounts.h"
 #include "supervisor/presets.h"
+#include "supervisor/proposal.h"
 #include "supervisor/reach.h"
 #include "supervisor/terminals.h"
 #include "tracer/util.h"
@@ -164,6 +165,23 @@ static int add_saved(struct session *s, const struct policy_vars *vars, struct p
 	return err;
 }
 
+/* What was accepted of the project's own proposal, and what it takes away. */
+static int add_proposal(struct session *s, const struct policy_vars *vars, struct policy_error *e)
+{
+	struct proposal p;
+	char *note = NULL;
+	int err = proposal_open(&s->store, &s->project, &p, e);
+	if (err)
+		return err;
+	err = proposal_apply(&p, s->policy, vars, &note, e);
+	if (!err)
+		err = add_note(s, note);
+	if (!err && p.accepted)
+		err = add_source(s, "project", p.accepted_file, buf_str(&p.old), p.old.len);
+	proposal_release(&p);
+	return err;
+}
+
 /* A symlink on the rule's way lies where the command may make names: it can be its work. */
 static const char *doubtful_link(const struct policy *p, const struct rule *rule)
 {
@@ -245,6 +263,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 		err = add_presets(s, o, &vars, e);
 	if (!err && !o->policy_files)
 		err = add_saved(s, &vars, e);
+	if (!err && !o->policy_files)
+		err = add_proposal(s, &vars, e);
 	for (char *const *f = o->policy_files; !err && f && *f; f++)
 		err = add_file(s, *f, RULE_FILE, "file", &vars, true, e);
 	for (char *const *l = o->rule_lines; !err && l && *l; l++) {

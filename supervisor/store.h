@@ -49,5 +49,12 @@ int store_put_rule(const char *file, const struct rule *rule, const char *commen
 int store_forget(const char *file, const char *path, uint32_t access,
 		 const struct policy_vars *vars, size_t *ret_removed,
 		 struct policy_error *ret_error);
+/*
+ * A whole new text in the file's place, where it still is `old` (empty: not there, or empty); NULL
+ * removes the file. As atomic as the others. -EBUSY with the error: somebody changed it meanwhile.
+ * The text is the caller's to have checked.
+ */
+int store_replace(const char *file, const struct buf *old, const struct buf *text,
+		  struct policy_error *ret_error);
 /* The builtin forbid rules that keep config and state out of every tracee's reach. */
 int store_protect(const struct store *s, struct policy *p);

@@ -74,8 +74,8 @@ static int take_lock(struct edit *e)
 	return 0;
 }
 
-/* Locks, reads and checks. To be ended with edit_end(), also after an error. */
-static int edit_begin(struct edit *e, const char *file, struct policy_error *error)
+/* Locks and reads. To be ended with edit_end(), also after an error. */
+static int edit_open(struct edit *e, const char *file, struct policy_error *error)
 {
 	*e = (struct edit){.file = file, .dirfd = -1, .lock = -1, .error = error};
 	error->text[0] = '\0';
@@ -90,8 +90,13 @@ static int edit_begin(struct edit *e, const char *file, struct policy_error *err
 	if (r < 0)
 		return r;
 	r = policyfile_read(file, true, &e->text, error);
-	if (r == -ENOENT)
-		r = 0;
+	return r == -ENOENT ? 0 : r;
+}
+
+/* And checks: a broken file is nobody's to change but the user's. */
+static int edit_begin(struct edit *e, const char *file, struct policy_error *error)
+{
+	int r = edit_open(e, file, error);
 	return r < 0 ? r : policyfile_check(file, buf_str(&e->text), e->text.len, error);
 }
 
@@ -135,6 +140,34 @@ static int edit_commit(struct edit *e, const struct buf *text)
 	}
 	fsync(e->dirfd); /* the rename is done either way */
 	return 0;
+}
+
+static bool is_same(const struct buf *a, const struct buf *b)
+{
+	return a->len == b->len && memcmp(buf_str(a), buf_str(b), a->len) == 0;
+}
+
+static int edit_remove(struct edit *e)
+{
+	if (unlinkat(e->dirfd, e->name, 0) < 0 && errno != ENOENT)
+		return fault_errno(e, errno);
+	fsync(e->dirfd); /* gone either way */
+	return 0;
+}
+
+int store_replace(const char *file, const struct buf *old, const struct buf *text,
+		  struct policy_error *ret_error)
+{
+	struct edit e;
+	int r = edit_open(&e, file, ret_error);
+	if (r == 0 && !is_same(&e.text, old)) {
+		fault(&e, "it was changed meanwhile; nothing was saved");
+		r = -EBUSY;
+	}
+	if (r == 0)
+		r = text ? edit_commit(&e, text) : edit_remove(&e);
+	edit_end(&e);
+	return r;
 }
 
 /* ---- lines ---- */

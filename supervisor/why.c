@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#define ACCEPTED   ".accepted" /* supervisor/proposal.h */
 #define STRUCTURAL (ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
 
 /* ---- the kernel ---- */
@@ -183,6 +184,12 @@ static int change_by_forgetting(const struct why *w, struct why_answer *a, struc
 	if (rule->source == RULE_PRESET || rule->source == RULE_FILE || rule->source == RULE_LINE ||
 	    rule->source == RULE_ANSWER) {
 		a->stuck = "take that rule out of where it comes from: no other rule goes above it";
+		return 0;
+	}
+	if (strlen(rule->origin) > strlen(ACCEPTED) &&
+	    !strcmp(rule->origin + strlen(rule->origin) - strlen(ACCEPTED), ACCEPTED)) {
+		a->stuck = "it was accepted from .warder.policy: change that, then warder policy "
+			   "accept";
 		return 0;
 	}
 	bool enough = false;

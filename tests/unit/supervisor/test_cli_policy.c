@@ -132,7 +132,7 @@ Test(cli_policy, usage, .init = setup, .fini = teardown)
 		{{"check", "a", "b"}, "check takes one file"},
 		{{"show", "--frob"}, "unknown option '--frob'"},
 		{{"allow", "r", "x", "--json"}, "--json goes with show and check, not 'allow'"},
-		{{"path", "--effective"}, "--effective goes with show, not 'path'"},
+		{{"path", "--effective"}, "--effective goes with show and export, not 'path'"},
 		{{"forget"}, "forget takes a path"},
 		{{"forget", "x", "raed"}, "not 'raed'"},
 		{{"allow", "r", "/proc/self/x"}, "/proc/self is another thing"},

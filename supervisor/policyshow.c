@@ -1,0 +1,217 @@
+#include "supervisor/policyshow.h"
+
+#include "supervisor/escape.h"
+#include "supervisor/policycheck.h"
+#include "supervisor/rulehistory.h"
+#include "tracer/json.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* last: when it last decided something, "" where that is not known; NULL: nobody asked. */
+static void show_rule(struct buf *out, const struct rule *r, const char *last)
+{
+	char since[RULEHISTORY_LEN];
+	size_t start = out->len;
+	policy_format_rule(out, r);
+	while (out->len < start + 48 && !out->failed)
+		buf_add_char(out, ' ');
+	buf_add_str(out, "  # ");
+	escape_add_str(out, r->origin);
+	if (r->line)
+		buf_addf(out, ":%u", r->line);
+	if (last && rulehistory_since(r, since)[0])
+		buf_addf(out, ", since %s", since);
+	if (last && last[0]) {
+		buf_add_str(out, ", last decided ");
+		escape_add_str(out, last);
+	}
+	buf_add_char(out, '\n');
+}
+
+static const char *source_name(enum rule_source s)
+{
+	static const char *const names[] = {
+		[RULE_BUILTIN] = "builtin", [RULE_PRESET] = "preset", [RULE_USER] = "user",
+		[RULE_PROJECT] = "project", [RULE_FILE] = "file",     [RULE_LINE] = "command line",
+		[RULE_ANSWER] = "answer"};
+	return names[s];
+}
+
+static void json_rule(struct jsonw *w, const struct rule *r, const char *last)
+{
+	char since[RULEHISTORY_LEN];
+	static const char *const kinds[] = {[RULE_TREE] = "tree",
+					    [RULE_EXACT] = "exact",
+					    [RULE_GLOB] = "glob",
+					    [RULE_GLOB_EXACT] = "glob exact"};
+	struct buf line = {0};
+	jsonw_begin_object(w);
+	jsonw_kstr(w, "effect", r->sensitive ? "sensitive" : effect_name(r->effect));
+	jsonw_key(w, "access");
+	jsonw_begin_array(w);
+	for (uint32_t bit = 1; bit <= ACCESS_ALL; bit <<= 1)
+		if (r->access & bit)
+			jsonw_str(w, access_name(bit));
+	jsonw_end_array(w);
+	jsonw_kpath(w, "path", r->path);
+	jsonw_kstr(w, "kind", kinds[r->kind]);
+	jsonw_kstr(w, "source", source_name(r->source));
+	jsonw_kpath(w, "origin", r->origin);
+	jsonw_kint(w, "line", r->line);
+	jsonw_kstr(w, "since", rulehistory_since(r, since)[0] ? since : NULL);
+	jsonw_kstr(w, "last", last && last[0] ? last : NULL);
+	policy_format_rule(&line, r);
+	jsonw_kstr(w, "rule", buf_str(&line));
+	jsonw_end_object(w);
+	buf_free(&line);
+}
+
+static const char *last_of(const struct rulehistory *h, size_t i)
+{
+	return i < h->len ? h->last[i] : NULL;
+}
+
+static void show_json(const struct policycli *c, const struct policy *p,
+		      const struct rulehistory *h, struct buf *out)
+{
+	struct jsonw w;
+	jsonw_init(&w, out);
+	jsonw_begin_object(&w);
+	jsonw_kint(&w, "warder_policy", 1);
+	jsonw_kpath(&w, "user", c->user_file);
+	jsonw_kpath(&w, "project_dir", c->project.dir);
+	jsonw_kpath(&w, "project", c->project_file);
+	jsonw_key(&w, "rules");
+	jsonw_begin_array(&w);
+	for (size_t i = 0; i < policy_len(p); i++)
+		json_rule(&w, policy_at(p, i), last_of(h, i));
+	jsonw_end_array(&w);
+	jsonw_end_object(&w);
+	buf_add_char(out, '\n');
+}
+
+static int show_all(struct policycli *c, const struct policy *p)
+{
+	struct rulehistory h = {0};
+	struct buf out = {0};
+	if (c->effective && rulehistory_read(c->store.state_dir, p, &h) < 0)
+		return policycli_trouble("out of memory");
+	for (size_t i = 0; !c->json && i < policy_len(p); i++)
+		show_rule(&out, policy_at(p, i), last_of(&h, i));
+	if (c->json)
+		show_json(c, p, &h, &out);
+	rulehistory_release(&h);
+	return policycli_put(&out);
+}
+
+int policyshow(struct policycli *c, int argc, char **argv)
+{
+	struct policy *p;
+	if (argc)
+		return policycli_usage("show takes no argument, not", argv[0]);
+	if (policy_new(&p) < 0)
+		return policycli_trouble("out of memory");
+	int r = c->effective ? policycli_load_presets(c, p) : 0;
+	if (r == 0)
+		r = policycli_load_saved(c, p);
+	int status = r < 0 ? policycli_trouble(c->error.text) : show_all(c, p);
+	policy_free(p);
+	return status;
+}
+
+/* ---- check ---- */
+
+struct findings {
+	struct buf errors, warnings; /* lines */
+	size_t count;
+};
+
+/* The rules of one file within p. */
+static int check_file(struct policycli *c, struct policy *p, const char *file,
+		      enum rule_source source, bool must_exist, struct findings *f)
+{
+	int r = policyfile_load(p, file, source, &c->vars, &c->error);
+	if (r == -ENOENT && !must_exist)
+		return 0;
+	if (r == -EINVAL) {
+		buf_addf(&f->errors, "%s\n", c->error.text);
+		return 0;
+	}
+	return r;
+}
+
+static void json_lines(struct jsonw *w, const char *key, const struct buf *lines)
+{
+	jsonw_key(w, key);
+	jsonw_begin_array(w);
+	for (const char *at = buf_str(lines); *at;) {
+		size_t n = strcspn(at, "\n");
+		jsonw_bytes(w, at, n);
+		at += n + 1;
+	}
+	jsonw_end_array(w);
+}
+
+static int say_findings(const struct policycli *c, struct findings *f)
+{
+	struct buf out = {0};
+	int status = f->errors.len ? POLICYCLI_NO : POLICYCLI_FINE;
+	if (c->json) {
+		struct jsonw w;
+		jsonw_init(&w, &out);
+		jsonw_begin_object(&w);
+		jsonw_kbool(&w, "ok", !f->errors.len);
+		json_lines(&w, "errors", &f->errors);
+		json_lines(&w, "warnings", &f->warnings);
+		jsonw_end_object(&w);
+		buf_add_char(&out, '\n');
+	} else {
+		buf_add_str(&out, buf_str(&f->errors));
+		buf_add_str(&out, buf_str(&f->warnings));
+		if (!out.len)
+			buf_add_str(&out, "nothing to complain about\n");
+	}
+	int put_status = policycli_put(&out);
+	return put_status ? put_status : status;
+}
+
+static int check_loaded(struct policycli *c, struct policy *p, const char *file, struct findings *f)
+{
+	int r = policycli_load_presets(c, p);
+	if (r < 0)
+		return r;
+	/* A single file is seen beside the saved ones where these can be read; they have their own
+	 * `check`. */
+	if (file) {
+		policycli_load_saved(c, p);
+		r = check_file(c, p, file, RULE_FILE, true, f);
+	} else {
+		r = check_file(c, p, c->user_file, RULE_USER, false, f);
+		if (r == 0)
+			r = check_file(c, p, c->project_file, RULE_PROJECT, false, f);
+	}
+	if (r < 0)
+		return r;
+	policycheck_rules(p, file ? file : c->user_file, &c->vars, &f->warnings);
+	if (!file)
+		policycheck_rules(p, c->project_file, &c->vars, &f->warnings);
+	return 0;
+}
+
+int policyshow_check(struct policycli *c, int argc, char **argv)
+{
+	if (argc > 1)
+		return policycli_usage("check takes one file, not also", argv[1]);
+	struct policy *p;
+	struct findings f = {0};
+	if (policy_new(&p) < 0)
+		return policycli_trouble("out of memory");
+	int r = check_loaded(c, p, argc ? argv[0] : NULL, &f);
+	int status = r < 0 ? policycli_trouble(c->error.text) : say_findings(c, &f);
+	buf_free(&f.errors);
+	buf_free(&f.warnings);
+	policy_free(p);
+	return status;
+}

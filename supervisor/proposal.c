@@ -1,0 +1,144 @@
+#include "supervisor/proposal.h"
+
+#include "supervisor/escape.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static char *accepted_file(const struct store *s, const struct project *p)
+{
+	struct buf out = {0};
+	buf_addf(&out, "%s/projects/%s.accepted", s->config_dir, p->slug);
+	return buf_take(&out);
+}
+
+static char *proposal_file(const struct project *p)
+{
+	struct buf out = {0};
+	buf_addf(&out, "%s/%s", p->dir[1] ? p->dir : "", PROPOSAL_NAME);
+	return buf_take(&out);
+}
+
+int proposal_open(const struct store *s, const struct project *p, struct proposal *ret,
+		  struct policy_error *ret_error)
+{
+	struct proposal o = {.file = proposal_file(p), .accepted_file = accepted_file(s, p)};
+	int r = o.file && o.accepted_file ? 0 : -ENOMEM;
+	if (r == 0)
+		r = policyfile_read(o.accepted_file, true, &o.old, ret_error);
+	o.accepted = r == 0;
+	if (r < 0 && r != -ENOENT) {
+		proposal_release(&o);
+		return r;
+	}
+	r = policyfile_read(o.file, true, &o.text, &o.fault);
+	o.exists = r != -ENOENT && r != -ENOTDIR;
+	if (r == 0)
+		r = policyfile_check(o.file, buf_str(&o.text), o.text.len, &o.fault);
+	if (r == 0 || !o.exists)
+		o.fault.text[0] = '\0';
+	*ret = o;
+	return 0;
+}
+
+void proposal_release(struct proposal *p)
+{
+	free(p->file);
+	free(p->accepted_file);
+	buf_free(&p->text);
+	buf_free(&p->old);
+	*p = (struct proposal){0};
+}
+
+bool proposal_is_new(const struct proposal *p)
+{
+	return p->exists && !p->fault.text[0] &&
+	       (!p->accepted || p->text.len != p->old.len ||
+		memcmp(buf_str(&p->text), buf_str(&p->old), p->old.len) != 0);
+}
+
+/* ---- what it says ---- */
+
+/* A rule that can't open anything, whatever else there is. `ask` can: it softens a deny above. */
+static bool takes_away(const struct rule *r)
+{
+	return !r->sensitive && r->source != RULE_PRESET &&
+	       (r->effect == EFFECT_DENY || r->effect == EFFECT_FORBID);
+}
+
+/* Of a text that was not accepted; *ret_left: how many rules wait. */
+static int add_narrowing(const struct proposal *p, struct policy *policy,
+			 const struct policy_vars *vars, size_t *ret_left, struct policy_error *e)
+{
+	struct policy *all;
+	int r = policy_new(&all);
+	if (r < 0)
+		return r;
+	r = policyfile_parse(all, p->file, buf_str(&p->text), p->text.len, RULE_PROJECT, vars, e);
+	size_t taken = 0;
+	for (size_t i = 0; r == 0 && i < policy_len(all); i++) {
+		if (!takes_away(policy_at(all, i)))
+			continue;
+		r = policy_add(policy, policy_at(all, i));
+		taken++;
+	}
+	*ret_left = policy_len(all) - taken;
+	policy_free(all);
+	return r;
+}
+
+static char *sentence(const struct proposal *p, size_t left)
+{
+	struct buf out = {0};
+	escape_add_str(&out, p->file);
+	buf_addf(&out, "%s, and %zu %s not used; `warder policy accept` shows what it says",
+		 p->accepted ? " has changed since you accepted it" : " proposes a policy", left,
+		 left == 1 ? "rule of it is" : "rules of it are");
+	char *text = buf_take(&out);
+	buf_free(&out);
+	return text;
+}
+
+static int add_new(const struct proposal *p, struct policy *policy, const struct policy_vars *vars,
+		   char **ret_note)
+{
+	struct policy_error fault;
+	struct buf note = {0};
+	size_t left = 0;
+	int r = add_narrowing(p, policy, vars, &left, &fault);
+	if (r == -EINVAL) {
+		buf_addf(&note, "%s: the project's proposal is not used", fault.text);
+		*ret_note = buf_take(&note);
+		return *ret_note ? 0 : -ENOMEM;
+	}
+	if (r < 0 || !left)
+		return r;
+	*ret_note = sentence(p, left);
+	return *ret_note ? 0 : -ENOMEM;
+}
+
+int proposal_apply(const struct proposal *p, struct policy *policy, const struct policy_vars *vars,
+		   char **ret_note, struct policy_error *ret_error)
+{
+	int r = 0;
+	*ret_note = NULL;
+	if (p->accepted)
+		r = policyfile_parse(policy, p->accepted_file, buf_str(&p->old), p->old.len,
+				     RULE_PROJECT, vars, ret_error);
+	if (r == 0 && p->fault.text[0]) {
+		struct buf note = {0};
+		buf_addf(&note, "%s: the project's proposal is not used", p->fault.text);
+		*ret_note = buf_take(&note);
+		return *ret_note ? 0 : -ENOMEM;
+	}
+	if (r == 0 && proposal_is_new(p))
+		r = add_new(p, policy, vars, ret_note);
+	return r;
+}
+
+int proposal_accept(const struct proposal *p, struct policy_error *ret_error)
+{
+	return store_replace(p->accepted_file, &p->old, p->exists ? &p->text : NULL, ret_error);
+}
