@@ -140,7 +140,7 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 		if (r->one_identity)
 			w->as = r->self;
 		else
-			err = identity_of(view.tid, &w->as);
+			err = whose_is(r->whose, w->who, w->turn, false, &w->as);
 	}
 	/* Did all that was read belong to the one who waits? Else nobody hears this. */
 	if (!tracer_is_held(r->tracer, w->who)) {

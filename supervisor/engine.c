@@ -77,6 +77,7 @@ static void on_shared(void *arg, int fd, uint32_t events)
 static int spawn(struct run *r)
 {
 	struct tracer_options options = {.see_changes = asker_is_asked(r),
+					 .see_identities = !r->one_identity,
 					 .native = r->mode == ENGINE_PERMISSIVE,
 					 .fast = !r->command->slow && r->mode != ENGINE_PERMISSIVE};
 	enum tracer_stage stage = TRACER_STAGE_SETUP;
@@ -221,7 +222,8 @@ static int set_up(struct run *r, struct command *found)
 	prepare_limit(r);
 	r->env = environ_make(r->command->env, r->command->scrub, r->command->scrub_secrets,
 			      r->session->tmpdir);
-	err = r->env ? identity_self(&r->self) : -ENOMEM;
+	r->whose = whose_new();
+	err = r->env && r->whose ? identity_self(&r->self) : -ENOMEM;
 	r->one_identity = !err && prepare_has_one_identity(&r->self);
 	if (!err)
 		err = slowfs_new(&r->slowfs);
@@ -256,6 +258,7 @@ static void tear_down(struct run *r)
 	broker_free(r->broker);
 	slowfs_free(r->slowfs);
 	guard_free(r->guard);
+	whose_free(r->whose);
 	free(r->open_dir.path);
 	llruleset_free(r->ruleset);
 	denial_list_release(&r->unasked);

@@ -98,7 +98,8 @@ void permissive_enters(struct run *r, const struct tracer_event *ev)
 		look_free(k); /* a call that a signal made begin anew */
 	k = calloc(1, sizeof *k);
 	if (k) {
-		k->w = (struct waiter){.who = ev->who, .pid = ev->pid, .call = ev->call};
+		k->w = (struct waiter){
+			.who = ev->who, .pid = ev->pid, .turn = ev->turn, .call = ev->call};
 		path_init(&k->w.verdict.refused);
 		k->w.meta.fd = -1;
 		int err = judge(r, k);

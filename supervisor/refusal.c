@@ -230,8 +230,9 @@ static bool heeds_umask(const struct call *c)
 
 static int who_calls(const struct run *r, struct waiter *w)
 {
-	if (!r->one_identity || heeds_umask(w->call))
-		return identity_of(w->who.tid, &w->as);
+	bool umask = heeds_umask(w->call);
+	if (!r->one_identity || umask)
+		return whose_is(r->whose, w->who, w->turn, umask, &w->as);
 	w->as = r->self;
 	return 0;
 }

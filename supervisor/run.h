@@ -24,6 +24,7 @@
 #include "supervisor/slowfs.h"
 #include "supervisor/terminals.h"
 #include "supervisor/verdict.h"
+#include "supervisor/whose.h"
 #include "tracer/tracer.h"
 
 /* Runs of one command, the first included: a rerun that needs a further rerun each time ends. */
@@ -34,6 +35,7 @@ struct waiter {
 	struct waiter *next;
 	struct tracee_name who;
 	pid_t pid;
+	uint32_t turn;	   /* the tracer's word on `as` (struct tracer_event) */
 	struct call *call; /* a loan of the tracer's until the thread is answered */
 	struct identity as;
 	struct verdict_result verdict;
@@ -117,7 +119,8 @@ struct run {
 	char **env;	  /* owned */
 	const char *cwd;
 	struct identity self;
-	bool one_identity; /* no tracee can be anybody else than us */
+	bool one_identity;   /* no tracee can be anybody else than us */
+	struct whose *whose; /* owned */
 
 	struct llabi abi;
 	struct llruleset *ruleset;

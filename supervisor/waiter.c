@@ -22,6 +22,7 @@ struct waiter *waiter_new(const struct tracer_event *ev)
 		return NULL;
 	*w = (struct waiter){.who = ev->who,
 			     .pid = ev->pid,
+			     .turn = ev->turn,
 			     .call = ev->call,
 			     .since_ms = run_now_ms(),
 			     .own_domain = ev->own_domain,

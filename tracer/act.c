@@ -34,6 +34,7 @@ struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
 	*e = (struct tracer_event){.kind = kind,
 				   .who = name_of(t),
 				   .pid = t->tgid,
+				   .turn = tr->options.see_identities ? t->turn : 0,
 				   .own_domain = t->own_domain,
 				   .own_about = t->own_domain ? t->own_rulesets : 0};
 	return e;
@@ -287,6 +288,8 @@ static int on_report(struct tracer *tr, struct tracee *t, const struct sysent *e
 
 static int on_seccomp(struct tracer *tr, struct tracee *t)
 {
+	if (t->execfd || t->watch)
+		t->turn++; /* whatever call it is */
 	if (t->execfd) {
 		execfd_abandon(t);
 		return 0;
@@ -366,6 +369,7 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		grant_exited(t);
 		return 0;
 	case TRACEE_ACT_EXECFD_SECCOMP:
+		t->turn++;
 		execfd_seccomp(t);
 		return 0;
 	case TRACEE_ACT_EXECFD_SYSCALL:

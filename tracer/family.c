@@ -166,6 +166,7 @@ int family_execed(struct tracer *tr, struct tracee *t)
 		call_release(&t->call);
 	}
 	t->restore_arg = -1;
+	t->turn++;
 	execfd_free(t);
 	messages_free(t);
 	fastpath_execed(tr->fast, t);

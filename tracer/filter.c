@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -296,9 +297,39 @@ static void shared_table_body(struct program *p, uint32_t action)
 	ret(p, SECCOMP_RET_ALLOW);
 }
 
+bool filter_changes_identity(const struct sysent *ent)
+{
+	static const uint8_t ids[] = {
+		SYS_ID_setuid,	   SYS_ID_setgid,      SYS_ID_setreuid,	   SYS_ID_setregid,
+		SYS_ID_setresuid,  SYS_ID_setresgid,   SYS_ID_setfsuid,	   SYS_ID_setfsgid,
+		SYS_ID_setgroups,  SYS_ID_setuid32,    SYS_ID_setgid32,	   SYS_ID_setreuid32,
+		SYS_ID_setregid32, SYS_ID_setresuid32, SYS_ID_setresgid32, SYS_ID_setfsuid32,
+		SYS_ID_setfsgid32, SYS_ID_setgroups32, SYS_ID_capset,	   SYS_ID_unshare,
+		SYS_ID_setns,
+	};
+
+	return memchr(ids, (int)sysent_id(ent), sizeof(ids)) != NULL;
+}
+
+static void identity_body(struct program *p, enum sys_id id)
+{
+	if (p->options->identities && id == SYS_ID_unshare) {
+		load(p, OFF_LOW(0));
+		ret_if(p, BPF_JSET, CLONE_NEWUSER, RET_TRACE);
+	} else if (p->options->identities) {
+		ret(p, RET_TRACE);
+		return;
+	}
+	ret(p, RET_ALLOW);
+}
+
 static void guard_body(struct program *p, enum sys_id id, bool wide)
 {
 	/* A guard is the exception; every id that is not named here stops. */
+	if (filter_changes_identity(&sysents[id])) {
+		identity_body(p, id);
+		return;
+	}
 	if (id == SYS_ID_clone3) {
 		ret(p, p->options->native ? RET_TRACE : RET_ERRNO(ENOSYS));
 		return;

@@ -55,6 +55,7 @@ struct filter_options {
 	bool native;	  /* nothing is refused: what would wait at the door stops for the tracer,
 			   * and what is answered above stops (clone3) or passes (ioctls) */
 	bool terminals;	  /* the ioctls of terminals stop, too */
+	bool identities;  /* calls that change ids, groups or capabilities stop */
 	bool messages;	  /* sendmsg and sendmmsg wait at the door */
 	/*
 	 * PR_SET_DUMPABLE to 0 says that it worked, and does nothing: of a process that is not
@@ -81,6 +82,8 @@ bool filter_passes(const struct sysent *ent);
 /* Would a call with these arguments pass by the fast path's mark? */
 bool filter_passes_call(const struct filter_options *options, const struct sysent *ent,
 			const uint64_t args[6]);
+/* Does it change whom its thread is to the kernel: ids, groups, capabilities, user namespace? */
+bool filter_changes_identity(const struct sysent *ent);
 /* Do this row's calls wait at the door before they run? */
 int filter_waits(const struct sysent *ent);
 /* Does this ioctl set attributes, and wait there too? */

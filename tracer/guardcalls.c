@@ -146,6 +146,11 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	enum sys_id id = sysent_id(ent);
 	int64_t result = 0;
 
+	if (filter_changes_identity(ent)) {
+		t->turn++;
+		act_run(t);
+		return 0;
+	}
 	if (messages_due(tr, t, ent, t->at.args))
 		return guard_message(tr, t, ent);
 	if (id == SYS_ID_socket || id == SYS_ID_socketpair) {

@@ -66,6 +66,7 @@ struct tracee {
 	bool own_domain;     /* it entered a Landlock domain beside ours, or its creator had */
 	/* TRACER_OWN_*: what rulesets that its process, or its creator, made are about */
 	unsigned own_rulesets;
+	uint32_t turn;	     /* another one once it may be somebody else to the kernel */
 	bool spawned;	     /* by tracer_spawn(), not by another tracee */
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */

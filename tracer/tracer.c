@@ -111,6 +111,7 @@ static int new_marks(struct tracer *tr)
 
 	tr->filter.see_changes = tr->options.see_changes;
 	tr->filter.native = tr->options.native;
+	tr->filter.identities = tr->options.see_identities;
 	if (r < 0 || !tr->options.fast)
 		return r;
 	do {

@@ -111,11 +111,17 @@ struct tracer_event {
 	/* It has a Landlock domain beside ours: which of them refused a call is not known. */
 	bool own_domain;
 	unsigned own_about; /* TRACER_OWN_*: what else that domain may refuse */
+	/*
+	 * With options.see_identities, of a thread: what was its ids, groups and capabilities (not
+	 * its umask) at an event of the same `who` and `turn` still is. 0: not known.
+	 */
+	uint32_t turn;
 };
 
 struct tracer_options {
-	bool see_changes; /* report TRACER_CHANGED */
-	bool fast;	  /* calls that succeed are to stop no more, where that can be had */
+	bool see_changes;    /* report TRACER_CHANGED */
+	bool see_identities; /* a tracee can become somebody else: fill tracer_event.turn */
+	bool fast;	     /* calls that succeed are to stop no more, where that can be had */
 	/*
 	 * Nothing is refused: neither the filter nor the tracer answers a call (but CLONE_UNTRACED,
 	 * which would make a process that nobody sees), no_new_privs is set only where there is no

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <linux/audit.h>
 #include <linux/btrfs.h>
 #include <linux/sched.h>
@@ -91,6 +92,8 @@ static uint32_t plain_answer(const struct sysent *ent)
 	case SYS_GROUP_QUEUE:
 		return TRACED;
 	case SYS_GROUP_GUARD:
+		if (filter_changes_identity(ent))
+			return SECCOMP_RET_ALLOW;
 		switch ((int)sysent_id(ent)) {
 		case SYS_ID_clone:
 		case SYS_ID_prctl:
@@ -157,6 +160,34 @@ Test(filter, native)
 		int nr = sysents[SYS_ID_ioctl].nr[arches[i].arch];
 		cr_expect_eq(ask(arches[i].audit, nr, stuff), SECCOMP_RET_ALLOW);
 	}
+}
+
+/* Where a command can become somebody else, every call by which it does is seen. */
+Test(filter, identities_where_they_can_change)
+{
+	static const struct filter_options wanted = {.grant = GRANT, .identities = true};
+	static const char *const names[] = {"set*id", "set*id32", "setgroups"};
+	const uint64_t user[6] = {CLONE_NEWUSER}, net[6] = {CLONE_NEWNET};
+	unsigned n = 0;
+
+	cr_assert_eq(filter_build(&wanted, program, FILTER_MAX, &program_len), 0);
+	for (size_t id = 0; id < SYS_ID_COUNT; id++) {
+		const struct sysent *ent = &sysents[id];
+		bool set = false;
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			set = set || fnmatch(names[k], ent->name, 0) == 0;
+		cr_expect(!set || filter_changes_identity(ent), "%s", ent->name);
+		for (size_t a = 0; filter_changes_identity(ent) && a < 2; a++) {
+			if (ent->nr[arches[a].arch] < 0)
+				continue;
+			cr_expect_eq(ask(arches[a].audit, ent->nr[arches[a].arch], user), TRACED,
+				     "%s", ent->name);
+			n++;
+		}
+	}
+	cr_expect_eq(n, 33);
+	cr_expect_eq(ask(AUDIT_ARCH_X86_64, sysents[SYS_ID_unshare].nr[SYS_ARCH_X86_64], net),
+		     SECCOMP_RET_ALLOW);
 }
 
 Test(filter, limits_of_others_stop)
