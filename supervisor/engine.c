@@ -168,6 +168,7 @@ static int supervise(struct run *r)
 	r->out->report.engine.stops += counts.stops;
 	r->out->report.engine.unwound += counts.unwound;
 	r->out->report.engine.patched += counts.patched;
+	r->noticed[RUN_NOTICE_UNWRITABLE] += counts.unwritable;
 	for (size_t i = 0; i < TRACER_FDS; i++)
 		unwatch_door(r, i);
 	asker_close_prompt(r);

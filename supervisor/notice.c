@@ -91,6 +91,10 @@ static const struct notice {
 	[RUN_NOTICE_HIDDEN] = {.text = "a process whose memory can't be read was refused %u× "
 				       "something that can't be named",
 			       .told = true},
+	[RUN_NOTICE_UNWRITABLE] =
+		{.text = "a program's code could not be changed %u×: the kernel does not let "
+			 "it be written (proc_mem.force_override), so every watched call "
+			 "stops, as with --fast off"},
 	[RUN_NOTICE_COPIED] =
 		{.text = "%u× a program ran from a sealed copy: its /proc/self/exe is "
 			 "not its file"},

@@ -20,7 +20,7 @@
 /* A site that was changed and stops all the same may have been mapped anew. */
 #define HITS_TO_DOUBT 8
 /* Kernels can forbid it (proc_mem.force_override, 6.12). */
-#define FAILURES_MAX 8
+#define FAILURES_MAX 3
 
 struct fastpath {
 	struct stub_marks marks;
@@ -60,6 +60,11 @@ uint64_t fastpath_patched(const struct fastpath *f)
 	return f ? f->patched : 0;
 }
 
+unsigned fastpath_unwritable(const struct fastpath *f)
+{
+	return f && f->failures >= FAILURES_MAX ? f->failures : 0;
+}
+
 /* ---- changing ---- */
 
 static bool may_change(const struct fastpath *f, const struct mm *mm)
@@ -72,18 +77,18 @@ static bool may_hold_sites(const struct maps_region *where)
 	return where->ino && where->exec && !where->write && !where->shared;
 }
 
-static void note_job(struct fastpath *f, struct mm *mm, const struct patch_job *job)
+/* True: the kernel did not let us. */
+static bool note_job(struct fastpath *f, struct mm *mm, const struct patch_job *job)
 {
 	struct mm_site *s = mm_site(mm, job->site.syscall + 2);
 
 	s->hopeless = job->result < 0;
-	if (job->result < 0) {
-		f->failures += job->result != -ENOENT;
-		return;
-	}
+	if (job->result < 0)
+		return job->result != -ENOENT;
 	f->failures = 0;
 	mm_patched(mm, s, &job->site, job->stub);
 	f->patched++;
+	return false;
 }
 
 /* Every site that is known of the object. */
@@ -101,11 +106,15 @@ static void patch_object(struct fastpath *f, struct tracee *t, const struct obje
 		job[n].site.way = f->way;
 		n += s && !s->stub && !s->hopeless;
 	}
-	if (mem < 0)
+	if (mem < 0) { /* it is not dumpable, or gone */
+		t->mm->closed = true;
 		return;
+	}
 	patch_sites(mem, &f->marks, job, n);
+	bool failed = false;
 	for (size_t i = 0; i < n; i++)
-		note_job(f, t->mm, &job[i]);
+		failed |= note_job(f, t->mm, &job[i]);
+	f->failures += failed;
 }
 
 /* What the image begins in: its loader, or itself where it has none. */

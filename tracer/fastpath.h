@@ -35,6 +35,8 @@ void fastpath_free(struct fastpath *f);
 void fastpath_all_pass(struct fastpath *f);
 /* Sites changed so far, in all address spaces. */
 uint64_t fastpath_patched(const struct fastpath *f);
+/* Times in a row that the kernel did not let one be changed, if it was given up for that. */
+unsigned fastpath_unwritable(const struct fastpath *f);
 
 /* ---- whose address space ---- */
 

@@ -401,5 +401,6 @@ struct tracer_counts tracer_counts(const struct tracer *tr)
 
 	counts.unwound = unwind_counts(tr->unwind).stacks;
 	counts.patched = fastpath_patched(tr->fast);
+	counts.unwritable = fastpath_unwritable(tr->fast);
 	return counts;
 }

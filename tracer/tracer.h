@@ -174,6 +174,8 @@ struct tracer_counts {
 	uint64_t unwound; /* stacks that were asked for */
 	uint64_t waited;  /* TRACER_WAITS events */
 	uint64_t patched; /* call sites that stop no more, in all address spaces */
+	/* Times that the kernel did not let a site be changed, where that was given up. */
+	unsigned unwritable;
 };
 
 /*

@@ -184,6 +184,55 @@ static const char *call_runs_again(void)
 	return wrong;
 }
 
+#ifdef __x86_64__
+
+/* x leads to where it may be opened. */
+static void lead_to(const char *dir)
+{
+	(void)unlink("x");
+	if (symlink(dir, "x") < 0)
+		abort();
+}
+
+static void once_possible(struct run *run, const struct tracer_event *e)
+{
+	if (e->kind != TRACER_REFUSED)
+		return;
+	bool by_x = e->call->path[0].given && e->call->path[0].given[0] == 'x';
+	lead_to(by_x ? "open" : "shut");
+	if (by_x)
+		tracer_again(run->tracer, e->who);
+	else
+		tracer_deny(run->tracer, e->who);
+}
+
+/* Refused at a stub's report, the call is made again from the program's own code. */
+static const char *call_runs_again_natively(void)
+{
+	struct tracer_options options = {.fast = true};
+	struct run run = {.on_event = once_possible};
+	int wall AUTOCLOSE = wall_new();
+	char *argv[] = {FIXTURES "/fast_corners", "again", "x/f", "shut/f", "200", NULL};
+
+	if (mkdir("open", 0755) < 0 || mkdir("shut", 0755) < 0 || write_file("open/f", "x") < 0 ||
+	    write_file("shut/f", "x") < 0 || tracer_new(&options, &run.tracer) < 0)
+		return "set up";
+	lead_to("shut");
+	wall_allow(wall, "open", WALL_RX);
+	const char *wrong = run_command(&run, wall, argv);
+	if (!wrong && strcmp(buf_str(&run.out), "wrong 0\n") != 0)
+		wrong = failf("it printed %s, status %x", buf_str(&run.out), run.status);
+	if (!wrong && run.seen[TRACER_REFUSED] != 400)
+		wrong = failf("refused %u", run.seen[TRACER_REFUSED]);
+	struct tracer_counts counts = tracer_counts(run.tracer);
+	if (!wrong && (!counts.patched || counts.stops > 200 + 200 * 4 + 100))
+		wrong = failf("%lu sites changed, %lu stops", counts.patched, counts.stops);
+	run_end(&run);
+	return wrong;
+}
+
+#endif
+
 /* ---- what was changed, and what may not run ---- */
 
 static void note_change(struct run *run, const struct tracer_event *e)
@@ -643,6 +692,13 @@ Test(tracer_procs, call_runs_again)
 {
 	case_both(call_runs_again);
 }
+
+#ifdef __x86_64__
+Test(tracer_procs, call_runs_again_natively)
+{
+	case_both(call_runs_again_natively);
+}
+#endif
 
 Test(tracer_procs, stops_and_goes_on)
 {
