@@ -6,7 +6,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "live"))
 
 import run_help  # noqa: E402
-from test_fast import FastCase, stress  # noqa: E402
+from test_fast import FastCase  # noqa: E402
+from test_fast_corners import stress  # noqa: E402
 
 
 class Stress(FastCase):
