@@ -5,35 +5,19 @@
 #include "agent/interrupt.h"
 #include "agent/login.h"
 #include "agent/oneshot.h"
+#include "agent/opening.h"
 #include "agent/options.h"
 #include "agent/repl.h"
-#include "agent/trust.h"
 #include "supervisor/cli.h"
-#include "supervisor/redact.h"
 #include "tracer/util.h"
 
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A prompt read from stdin. */
 #define PROMPT_MAX (4u << 20)
-
-static int trouble(const char *what, int err)
-{
-	cli_complain("%s: %s", what, strerror(-err));
-	return CLI_EXIT_TROUBLE;
-}
-
-/* The editor and the escaping speak UTF-8; in the C locale too. */
-static void set_locale(void)
-{
-	if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-		setlocale(LC_CTYPE, "C.UTF-8");
-}
 
 /* ---- the prompt ---- */
 
@@ -52,9 +36,9 @@ static int read_prompt(const char *option, char **ret)
 	char *words = err ? NULL : buf_take(&text);
 	buf_free(&text);
 	if (err)
-		return trouble("the prompt on stdin", err);
+		return opening_trouble("the prompt on stdin", err);
 	if (!words)
-		return trouble("the prompt", -ENOMEM);
+		return opening_trouble("the prompt", -ENOMEM);
 	if (!words[strspn(words, " \t\r\n")]) {
 		free(words);
 		cli_complain("the prompt is empty");
@@ -114,7 +98,7 @@ static int open_provider(struct agent *a, const struct options *o)
 	struct provider_error error = {0};
 	int err = configure(a, o);
 	if (err)
-		return trouble("the provider", err);
+		return opening_trouble("the provider", err);
 	err = provider_open(&a->config, &a->provider, &error);
 	if (err) {
 		cli_complain("%s", error.text[0] ? error.text : strerror(-err));
@@ -129,93 +113,7 @@ static int open_provider(struct agent *a, const struct options *o)
 	return 0;
 }
 
-/*
- * What was read is taken out of our own environment, the bytes too: /proc/PID/environ shows them to
- * a tool that is root (CAP_SYS_ADMIN is enough for it on 6.18, whatever Landlock says of ptrace).
- */
-static void hide_secrets(void)
-{
-	char **to = environ;
-	for (char **e = environ; *e; e++) {
-		AUTOFREE
-		char *name = strndup(*e, strcspn(*e, "="));
-		/* Without memory it is taken for a secret; a URL may hold a password. */
-		if (!name || redact_is_secret_name(name) || !strcmp(name, "OPENAI_BASE_URL"))
-			explicit_bzero(*e, strlen(*e));
-		else
-			*to++ = *e;
-	}
-	*to = NULL;
-}
-
 /* ---- the session ---- */
-
-static int make_session(struct agent *a, const struct options *o)
-{
-	struct session_options s;
-	struct policy_error why = {0};
-	cli_session_options(&o->shared, environ, &s);
-	int err = session_new(&s, &a->session, &why);
-	if (!err)
-		return 0;
-	cli_complain("%s", why.text[0] ? why.text : strerror(-err));
-	return CLI_EXIT_TROUBLE;
-}
-
-/* The command line says itself what becomes of the project, or nothing would be open anyway. */
-static bool is_settled(const struct agent *a, const struct options *o)
-{
-	const struct cli_list *no = &o->shared.no_presets;
-	for (size_t i = 0; i < no->len; i++)
-		if (!strcmp(no->item[i], "project"))
-			return true;
-	return o->shared.no_default_presets || o->shared.policies.len ||
-	       session_project(a->session)->too_wide;
-}
-
-/* 0; a status; -1: there was no answer. Asked where somebody sits; without an answer it is as run
- * has it. */
-static int find_trust(const struct agent *a, const struct options *o, enum trust *ret)
-{
-	*ret = trust_recall(a->session);
-	if (*ret || o->prompt || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return 0;
-	*ret = trust_ask(a->session);
-	if (!*ret)
-		return -1;
-	int err = trust_remember(a->session, *ret);
-	if (err)
-		cli_complain("the answer could not be saved: %s", strerror(-err));
-	return 0;
-}
-
-static int apply_trust(struct agent *a, struct options *o, enum trust t)
-{
-	if (!t || t == TRUST_WRITE)
-		return 0;
-	if (!cli_list_add(&o->shared.no_presets, "project"))
-		return trouble("the policy", -ENOMEM);
-	session_free(TAKE_PTR(a->session));
-	int status = make_session(a, o);
-	int err = status ? 0 : trust_open(a->session, t);
-	return err ? trouble("the policy", err) : status;
-}
-
-/* 0; a status; -1: the user does not want to go on. */
-static int open_session(struct agent *a, struct options *o)
-{
-	enum trust t = TRUST_UNKNOWN;
-	int status = make_session(a, o);
-	if (!status && !is_settled(a, o))
-		status = find_trust(a, o, &t);
-	if (!status)
-		status = apply_trust(a, o, t);
-	if (status)
-		return status;
-	for (char *const *note = session_notes(a->session); *note; note++)
-		cli_complain("%s", *note);
-	return 0;
-}
 
 static int resume(struct agent *a, const char *id)
 {
@@ -228,24 +126,15 @@ static int resume(struct agent *a, const char *id)
 
 static int open_tools(struct agent *a, const struct options *o)
 {
-	int err = toolrun_init(&a->tools, a->session, environ);
-	if (err)
-		return trouble("the tools", err);
-	a->tools.mode = o->shared.mode;
-	a->tools.ask = o->shared.ask;
-	a->tools.yes = o->shared.yes;
+	int status = opening_tools(&o->shared, a->session, &a->tools);
+	if (status)
+		return status;
 	a->tools.color = a->color;
-	a->tools.events = o->shared.events;
-	a->tools.answers = o->shared.answers;
-	a->tools.answer_timeout_ms = o->shared.answer_timeout_ms;
-	a->tools.cancel = interrupt_flag();
-	if (o->shared.yes)
-		cli_complain("--yes: what is not on the sensitive list is allowed once");
-	err = chatlog_init(&a->log, session_store(a->session)->state_dir, &a->convo);
+	int err = chatlog_init(&a->log, session_store(a->session)->state_dir, &a->convo);
 	if (!err)
 		err = agent_start_convo(a);
 	if (err)
-		return trouble("the conversation", err);
+		return opening_trouble("the conversation", err);
 	a->log.project = session_project(a->session)->dir;
 	a->log.cwd = a->tools.cwd;
 	a->log.provider = a->provider->ops->name;
@@ -266,16 +155,16 @@ static int run(struct agent *a, struct options *o)
 	int status = o->prompt ? read_prompt(o->prompt, &words) : 0;
 	if (!status)
 		status = open_provider(a, o);
-	hide_secrets();
+	opening_hide_secrets();
 	if (!status)
-		status = open_session(a, o);
+		status = opening_session(&o->shared, !o->prompt, &a->session);
 	a->color = wants_color(o->prompt ? STDERR_FILENO : STDOUT_FILENO);
 	a->max_steps = o->max_steps;
 	a->max_seconds = o->max_seconds;
 	a->context = o->context;
 	if (!status)
 		status = open_tools(a, o);
-	if (status == -1)
+	if (status == OPENING_DECLINED)
 		return interrupt_ending() ? -interrupt_ending() : 0;
 	if (status)
 		return status;
@@ -294,14 +183,14 @@ static int parse_and_run(int argc, char **argv, struct options *o, struct agent 
 		break;
 	}
 	int err = interrupt_install();
-	return err ? trouble("signals", err) : run(a, o);
+	return err ? opening_trouble("signals", err) : run(a, o);
 }
 
 int cli_agent(int argc, char **argv)
 {
 	struct options o;
 	struct agent a = {.tools = {.events = -1, .answers = -1}, .usage = {-1, -1, -1}};
-	set_locale();
+	opening_locale();
 	int status = parse_and_run(argc, argv, &o, &a);
 	agent_release(&a);
 	options_release(&o);

@@ -8,6 +8,7 @@
 #include "agent/cli_agent.h"
 #include "agent/cli_doctor.h"
 #include "agent/login.h"
+#include "agent/mcp.h"
 #include "agent/toolchild.h"
 
 #include <locale.h>
@@ -33,6 +34,7 @@ static const struct subcommand {
 	 "the saved policies"},
 	{"why", cli_why, "why     [PATH [ACCESS]] | --last",
 	 "what the policy says of a path, and why"},
+	{"mcp", mcp_main, "mcp     [OPTIONS]", "the tools as an MCP server on stdio"},
 	{"doctor", cli_doctor, "doctor  [--json]", "can this machine supervise? tries it"},
 	{"tool-child", toolchild_main, NULL, NULL},
 };

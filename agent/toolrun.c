@@ -4,6 +4,7 @@
 #include "agent/spool.h"
 #include "agent/toolchild.h"
 #include "supervisor/escape.h"
+#include "supervisor/plan.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -335,6 +336,27 @@ static void write_denied(struct jsonw *w, const struct denial_list *l)
 		jsonw_kint(w, "denied_more", (int64_t)more);
 }
 
+/* What the user could type, as at the end of `warder run`. Nothing where no rule would help. */
+static void write_to_allow(struct jsonw *w, const struct toolrun *r, const struct denial_list *l)
+{
+	char **rules = NULL;
+	if (!r->tell_allow || plan_suggest(l, session_store(r->session)->home, &rules))
+		return;
+	if (rules && *rules) {
+		jsonw_key(w, "to_allow");
+		jsonw_begin_array(w);
+	}
+	for (char **rule = rules; rule && *rule; rule++) {
+		struct buf command = {0};
+		buf_addf(&command, "warder policy %s", *rule);
+		jsonw_str(w, buf_str(&command));
+		buf_free(&command);
+	}
+	if (rules && *rules)
+		jsonw_end_array(w);
+	plan_free_rules(rules);
+}
+
 static void write_message(struct jsonw *w, const char *message)
 {
 	jsonw_key(w, "error");
@@ -485,6 +507,7 @@ static int make_answer(const struct toolrun *r, struct engine_outcome *o, struct
 	else
 		write_file_tool(&w, r, o, c, &result);
 	write_denied(&w, &o->report.denials);
+	write_to_allow(&w, r, &o->report.denials);
 	jsonw_end_object(&w);
 	result.answer = buf_take(&out);
 	buf_free(&out);

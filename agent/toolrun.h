@@ -8,7 +8,8 @@
  *   output, exit | signal, timed_out, and where the middle was cut output_bytes, output_file (all
  *   of it, in the tools' temporary directory)
  * and for both, where something was refused,
- *   denied [{path, path2, access, call, verdict, answer, by, do_not_retry, hint}], denied_more
+ *   denied [{path, path2, access, call, verdict, answer, by, do_not_retry, hint}], denied_more,
+ *   to_allow ["warder policy allow …"] (tell_allow)
  */
 #pragma once
 
@@ -36,6 +37,7 @@ struct toolrun {
 	enum engine_ask ask;
 	bool yes;
 	bool color;
+	bool tell_allow;     /* answers name the commands that would allow what was refused */
 	int events, answers; /* -1: none; each call gets duplicates */
 	int64_t answer_timeout_ms;
 	volatile sig_atomic_t *cancel; /* may be NULL */

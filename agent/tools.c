@@ -47,8 +47,7 @@ static void write_param(struct jsonw *w, const struct tool_param *p)
 	jsonw_end_object(w);
 }
 
-/* A JSON schema of the arguments. */
-static void write_schema(struct jsonw *w, const struct tool *t)
+void tools_write_schema(struct jsonw *w, const struct tool *t)
 {
 	jsonw_begin_object(w);
 	jsonw_kstr(w, "type", "object");
@@ -76,7 +75,7 @@ static void write_tool(struct jsonw *w, const struct tool *t)
 	jsonw_kstr(w, "name", t->name);
 	jsonw_kstr(w, "description", t->help);
 	jsonw_key(w, "parameters");
-	write_schema(w, t);
+	tools_write_schema(w, t);
 	jsonw_end_object(w);
 	jsonw_end_object(w);
 }

@@ -49,6 +49,8 @@ const struct tool *tools_at(enum tool_id id);
 const struct tool *tools_find(const char *name);
 /* Append the "tools" array of the chat-completions form. */
 void tools_write_json(struct buf *out);
+/* The value of an object's key: the JSON schema of a tool's arguments. */
+void tools_write_schema(struct jsonw *w, const struct tool *t);
 /* Append "read_file(path, [start_line], [end_line])  help", a line a tool. */
 void tools_write_help(struct buf *out);
 
