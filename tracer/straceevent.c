@@ -487,7 +487,8 @@ void straceevent_release(struct strace_current *now)
 
 /*
  * A device's ioctl that Landlock could refuse: by a descriptor that was opened in the trace (what
- * was inherited is never refused), and not one of a file or a pipe, where there is nothing to.
+ * was inherited is never refused). What lies below /dev, or strace calls a device, is taken for
+ * one.
  */
 static bool is_device_ioctl(struct straceimport *in, const struct straceproc *p)
 {
@@ -498,8 +499,7 @@ static bool is_device_ioctl(struct straceimport *in, const struct straceproc *p)
 		return false;
 	if (path->thing == TRACE_THING_UNKNOWN && !strncmp(path->real.data, "/dev/", 5))
 		path->thing = TRACE_THING_CHAR;
-	return path->thing == TRACE_THING_CHAR || path->thing == TRACE_THING_BLOCK ||
-	       path->thing == TRACE_THING_UNKNOWN;
+	return path->thing == TRACE_THING_CHAR || path->thing == TRACE_THING_BLOCK;
 }
 
 static bool is_about_policy(struct straceimport *in, const struct straceproc *p)

@@ -98,6 +98,8 @@ static void copy_fd(struct straceimport *in, struct straceproc *p, int to, bool 
 		straceproc_close(p, to);
 		return;
 	}
+	if (old && fd.thing == TRACE_THING_UNKNOWN)
+		fd.thing = old->thing;
 	fd.fd = to;
 	fd.cloexec = cloexec;
 	/* The copy has a path of its own: straceproc_open() may move the old one. */

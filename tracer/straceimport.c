@@ -151,6 +151,14 @@ static int begin_call(struct straceimport *in, struct straceproc *p, const struc
 	memcpy(p->name, line->name.at, line->name.len);
 	p->name[line->name.len] = '\0';
 	buf_reset(&p->text);
+	if (strace_span_is(line->name, "close")) {
+		/*
+		 * Done now: another thread may have the number by the time that this one returns.
+		 * Linux closes it whatever close(2) answers, but for EBADF.
+		 */
+		(void)straceargs_parse(&in->args, line->rest);
+		return stracefds_close(in, p);
+	}
 	if (straceimport_call(in, line->name))
 		buf_add(&p->text, line->rest.at, line->rest.len);
 	return buf_error(&p->text) == -ENOMEM ? -ENOMEM : 0;
@@ -163,7 +171,7 @@ static int resume_call(struct straceimport *in, struct straceproc *p, const stru
 	if (!p->begun || !strace_span_is(line->name, p->name))
 		return 0;
 	p->begun = false;
-	if (!straceimport_call(in, line->name))
+	if (!straceimport_call(in, line->name) || strace_span_is(line->name, "close"))
 		return 0;
 	size_t skipped = p->text.len;
 	buf_add(&p->text, line->rest.at, line->rest.len);

@@ -297,9 +297,12 @@ static bool parse_broken(struct straceline *ret)
 	struct straceline said = {0};
 	if (!cut_end(&s, " attached"))
 		return false;
-	const char *word = memmem(s.at, s.len, "strace: Process ", 16);
-	if (!word || !parse_attached((struct cursor){word + 16, s.at + ret->rest.len}, &said))
+	const char *word = memmem(s.at, s.len, "Process ", 8);
+	if (!word || !parse_attached((struct cursor){word + 8, s.at + ret->rest.len}, &said))
 		return false;
+	/* Up to 4.x it does not say its own name. */
+	if (word - s.at >= 8 && !memcmp(word - 8, "strace: ", 8))
+		word -= 8;
 	ret->kind = said.kind;
 	ret->other = said.other;
 	ret->rest.len = (size_t)(word - ret->rest.at);

@@ -58,6 +58,7 @@ struct straceproc {
 	bool own_wall;		   /* it entered a Landlock domain */
 	bool i386;
 	bool announced; /* "attached" was said, nothing else yet */
+	uint64_t flags; /* CLONE_* that it was made with, as far as they were told */
 	bool early;	/* it spoke before its creator's call returned */
 	bool guessed;	/* ... and there were several that may be its creator */
 	bool ended;

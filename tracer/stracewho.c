@@ -2,6 +2,7 @@
 
 #include "tracer/util.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -24,11 +25,18 @@ struct straceproc *stracewho_find(const struct straceimport *in, pid_t pid)
 	return straceprocs_find(&in->procs, in->nameless && pid == in->nameless ? 0 : pid);
 }
 
+#define SHARES (CLONE_FS | CLONE_FILES | CLONE_THREAD)
+
 /* A child that spoke before its creator's call returned: now that call says whose it is. */
-static struct straceproc *confirm(struct straceproc *child, const struct straceproc *parent)
+static struct straceproc *confirm(struct straceproc *child, const struct straceproc *parent,
+				  uint64_t flags)
 {
-	if (child->guessed && child->fs && !child->fs->cwd && parent->fs && parent->fs->cwd &&
-	    child->fs->refs == 1)
+	bool known = !child->ended && parent->fs;
+	/* Older versions of strace tell the flags only now. */
+	if (known && ((flags ^ child->flags) & SHARES) &&
+	    straceproc_inherit(child, parent, flags) < 0)
+		return NULL;
+	if (known && child->guessed && !child->fs->cwd && parent->fs->cwd && child->fs->refs == 1)
 		straceproc_chdir(child, strdup(parent->fs->cwd));
 	child->early = child->guessed = false;
 	return child;
@@ -39,7 +47,7 @@ struct straceproc *stracewho_born(struct straceimport *in, pid_t pid,
 {
 	struct straceproc *child = stracewho_find(in, pid);
 	if (child && child->early)
-		return confirm(child, parent);
+		return confirm(child, parent, flags);
 	if (pid == parent->pid)
 		return child;
 	pid_t creator = parent->pid;
@@ -49,6 +57,7 @@ struct straceproc *stracewho_born(struct straceimport *in, pid_t pid,
 	in->changes++;
 	if (!child || !parent || straceproc_inherit(child, parent, flags) < 0)
 		return NULL;
+	child->flags = flags;
 	struct trace_event *ev = straceimport_owe(in, TRACE_FORK, parent);
 	ev->child = pid;
 	ev->thread = child->tgid != child->pid;

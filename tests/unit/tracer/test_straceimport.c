@@ -150,6 +150,13 @@ static const struct row rows[] = {
 	 BEGAN "10 openat /a unknown 3\n10 openat /b dir 3\n10 unlinkat /b/x file 0 ~descriptors "
 	       "are not all told: "
 	       "the one that the name starts from may be another by now\n"},
+	{"not one that another thread closes meanwhile",
+	 FIRST
+	 "10 clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 11\n"
+	 "10 openat(AT_FDCWD, \"/a\", O_RDONLY|O_DIRECTORY) = 3\n10 close(3 <unfinished ...>\n"
+	 "11 openat(AT_FDCWD, \"/b\", O_RDONLY|O_DIRECTORY) = 3\n10 <... close resumed>) = 0\n"
+	 "10 unlinkat(3, \"x\", 0) = 0\n",
+	 BEGAN "10 thread 11\n10 openat /a dir 3\n10 openat /b dir 3\n10 unlinkat /b/x file 0\n"},
 	{"-y says it all the same",
 	 FIRST "10 openat(AT_FDCWD</w>, \"a\", O_RDONLY) = 3</w/a>\n10 openat(AT_FDCWD</w>, \"b\", "
 	       "O_RDONLY) = 3</x/b>\n"
@@ -265,6 +272,12 @@ static const struct row rows[] = {
 	       "exit_group(0) = ?\n"
 	       "11 +++ exited with 0 +++\n10 <... vfork resumed>) = 11\n",
 	 BEGAN "10 fork 11\n11 unlink /tmp/y file 0\n11 exit 0\n"},
+	{"an older strace tells only then that it is a thread",
+	 FIRST "10 clone( <unfinished ...>\n11 open(\"y\", O_RDONLY) = 3\n"
+	       "10 <... clone resumed> child_stack=0x1, "
+	       "flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 11\n"
+	       "11 chdir(\"/tmp\") = 0\n10 unlink(\"y\") = 0\n",
+	 BEGAN "10 fork 11\n11 open /home/ann/y unknown 3\n10 unlink /tmp/y file 0\n"},
 	{"which of two is the creator is not told, but where they agree it is",
 	 FIRST "10 fork() = 11\n10 vfork( <unfinished ...>\n11 vfork( <unfinished ...>\n12 "
 	       "unlink(\"y\") = 0\n"

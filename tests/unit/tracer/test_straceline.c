@@ -78,6 +78,7 @@ static const struct row rows[] = {
 	{"vfork(strace: Process 4574 attached", STRACELINE_ATTACHED, 0, NULL, "", -1, 4574, 0},
 	{"[pid 7] clone(child_stack=NULLstrace: Process 8 attached", STRACELINE_ATTACHED, 7, NULL,
 	 "child_stack=NULL", -1, 8, 0},
+	{"clone(Process 8 attached", STRACELINE_ATTACHED, 0, NULL, "", -1, 8, 0},
 	{"strace: Process 4574 detached", STRACELINE_DETACHED, 0, NULL, NULL, -1, 4574, 0},
 	{"[ Process PID=12 runs in 32 bit mode. ]", STRACELINE_BITS, 0, NULL, NULL, -1, 12, 32},
 	{"7 [ Process PID=12 runs in 64 bit mode. ]", STRACELINE_BITS, 7, NULL, NULL, -1, 12, 64},
