@@ -228,11 +228,13 @@ static bool heeds_umask(const struct call *c)
 	}
 }
 
+/* -ESRCH: it is gone, and what was found of its paths is nothing. */
 static int who_calls(const struct run *r, struct waiter *w)
 {
-	bool umask = heeds_umask(w->call);
-	if (!r->one_identity || umask)
-		return whose_is(r->whose, w->who, w->turn, umask, &w->as);
+	bool lost = w->call->path[0].error || w->call->path[1].error;
+	bool anew = lost || heeds_umask(w->call);
+	if (!r->one_identity || anew)
+		return whose_is(r->whose, w->who, w->turn, anew, &w->as);
 	w->as = r->self;
 	return 0;
 }

@@ -22,12 +22,12 @@ void whose_free(struct whose *w)
 	free(w);
 }
 
-int whose_is(struct whose *w, struct tracee_name who, uint32_t turn, bool umask,
+int whose_is(struct whose *w, struct tracee_name who, uint32_t turn, bool anew,
 	     struct identity *ret)
 {
 	struct known *k = &w->known[who.gen % KEPT];
 	bool same = turn && k->turn == turn && k->who.tid == who.tid && k->who.gen == who.gen;
-	if (!same || umask) {
+	if (!same || anew) {
 		k->turn = 0;
 		int err = identity_of(who.tid, &k->as);
 		if (err)

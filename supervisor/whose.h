@@ -13,8 +13,8 @@ struct whose;
 struct whose *whose_new(void);
 void whose_free(struct whose *w);
 /*
- * The identity of the thread of an event. `umask`: that counts, too; else it may be an older one.
- * As identity_of().
+ * The identity of the thread of an event; with `anew`, its umask too, which else may be an older
+ * one, and whether it is there at all. As identity_of().
  */
-int whose_is(struct whose *w, struct tracee_name who, uint32_t turn, bool umask,
+int whose_is(struct whose *w, struct tracee_name who, uint32_t turn, bool anew,
 	     struct identity *ret);
