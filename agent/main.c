@@ -23,6 +23,8 @@ static const struct subcommand {
 } subcommands[] = {
 	{"run", cli_run, "run     [OPTIONS] [--] COMMAND [ARG...]",
 	 "run any command under supervision"},
+	{"record", cli_record, "record  -o TRACE [OPTIONS] [--] COMMAND [ARG...]",
+	 "run it, and write down every watched call"},
 	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]",
 	 "the agent: REPL, or one shot"},
 	{"ask", cli_ask, "ask     [RUN] [--once | --json]",

@@ -276,6 +276,9 @@ static bool apply(struct cli_options *o, enum option_key key, const char *v)
 	case OPT_REPORT:
 		o->report = v;
 		return true;
+	case OPT_TRACE:
+		o->trace = v;
+		return true;
 	case OPT_JSON:
 		o->json = true;
 		return true;

@@ -30,6 +30,7 @@ struct cli_options {
 	bool yes;
 	int events, answers;
 	const char *report;
+	const char *trace;
 	bool json;
 	const char *session;
 	const char *label;
@@ -70,6 +71,7 @@ void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool cli_list_add(struct cli_list *l, const char *text);
 
 int cli_run(int argc, char **argv);
+int cli_record(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_ask(int argc, char **argv);
 int cli_session(int argc, char **argv);

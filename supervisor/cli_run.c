@@ -4,6 +4,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/report.h"
 #include "supervisor/session.h"
+#include "tracer/tracewrite.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -28,6 +29,20 @@ static void help(void)
 	     "  warder run -- npm install            ask about what it touches outside the "
 	     "project\n"
 	     "  warder run --on-denial report --report r.json -r ~/.gitconfig -- make -j4");
+}
+
+static void help_record(void)
+{
+	puts("Usage: warder record -o TRACE [OPTIONS] [--] COMMAND [ARG...]\n"
+	     "Run COMMAND as `warder run` does, with its options and its status, and write down\n"
+	     "every watched call: what it named, what it returned, what was decided.\n\n"
+	     "  -o, --output TRACE   the file, complete once it has this name; *.zst: compressed\n"
+	     "  --permissive         no wall: learn what a program that one trusts needs\n\n"
+	     "All other options: warder run --help. Read a trace with warder replay, learn from "
+	     "it\n"
+	     "with warder learn; docs/traces.md tells each field.\n\n"
+	     "  warder record -o t.jsonl -- make test\n"
+	     "  warder record --permissive -o t.jsonl.zst -- npm install");
 }
 
 /* Descriptors that the caller left open for the command, as `cmd <(...)` does. */
@@ -108,22 +123,25 @@ static void say_notes(const struct cli_options *o, struct session *s)
 		cli_complain("--yes: everything that is not on the sensitive list is allowed once");
 }
 
-/* Whatever the policy says, the command writes no report of its own, nor moves ours away. */
+/* Whatever the policy says, the command writes nothing of its own there, nor moves it away. */
+static int protect(const char *path, const char *what, struct session *s)
+{
+	struct rule rule = {.effect = EFFECT_FORBID,
+			    .kind = RULE_EXACT,
+			    .source = RULE_BUILTIN,
+			    .access = ACCESS_W,
+			    .path = (char *)path,
+			    .origin = (char *)what};
+	return session_add_rule(s, &rule);
+}
+
 static int protect_report(const char *file, int fd, struct session *s)
 {
 	struct stat st;
 	char *path AUTOFREE = realpath(file, NULL);
 	if (!fstat(fd, &st) && !S_ISREG(st.st_mode))
 		return 0;
-	if (!path)
-		return -errno;
-	struct rule rule = {.effect = EFFECT_FORBID,
-			    .kind = RULE_EXACT,
-			    .source = RULE_BUILTIN,
-			    .access = ACCESS_W,
-			    .path = path,
-			    .origin = (char *)"the report"};
-	return session_add_rule(s, &rule);
+	return path ? protect(path, "the report", s) : -errno;
 }
 
 /* Where nothing is refused there is nothing to ask about. */
@@ -155,6 +173,43 @@ static int open_report(const struct cli_options *o, struct session *s)
 	if (fd >= 0)
 		close(fd);
 	return -1;
+}
+
+/*
+ * As the report: there before anything runs, and out of the command's reach, under the name that it
+ * has meanwhile and the one that it is to have. False: told.
+ */
+static bool open_trace(const struct cli_options *o, struct session *s, struct tracewrite **ret)
+{
+	struct trace_error why;
+	*ret = NULL;
+	if (!o->trace)
+		return true;
+	if (tracewrite_open(o->trace, ret, &why)) {
+		cli_complain("the trace can't be written: %s", why.text);
+		return false;
+	}
+	if (!tracewrite_is_temporary(*ret))
+		return true;
+	int err = protect(tracewrite_name(*ret), "the trace", s);
+	if (!err)
+		err = protect(tracewrite_final_name(*ret), "the trace", s);
+	if (err)
+		cli_complain("%s", strerror(-err));
+	return !err;
+}
+
+/* The engine has told of a file that could not be written. False: there is no whole trace. */
+static bool put_trace(struct tracewrite *w)
+{
+	if (!w || !tracewrite_has_header(w))
+		return true; /* nothing was run */
+	bool failed = tracewrite_failure(w) != 0;
+	int err = tracewrite_finish(w);
+	if (err && !failed)
+		cli_complain("the trace could not be finished: %s; what there is of it stays in %s",
+			     strerror(-err), tracewrite_name(w));
+	return !err;
 }
 
 static int write_all(int fd, const char *bytes, size_t n)
@@ -266,10 +321,15 @@ static int run_command(const struct cli_options *o, char **argv, struct session 
 	extern char **environ;
 	struct engine_command c;
 	struct engine_outcome out;
+	struct tracewrite *trace = NULL;
 	int report_fd AUTOCLOSE = open_report(o, s);
-	if (o->report && strcmp(o->report, "-") != 0 && report_fd < 0)
+	if ((o->report && strcmp(o->report, "-") != 0 && report_fd < 0) ||
+	    !open_trace(o, s, &trace)) {
+		tracewrite_free(trace);
 		return CLI_EXIT_TROUBLE;
+	}
 	cli_engine_command(o, &c);
+	c.trace = trace;
 	c.argv = argv;
 	c.env = environ;
 	c.own_terminal = true;
@@ -283,6 +343,9 @@ static int run_command(const struct cli_options *o, char **argv, struct session 
 		cli_complain("%s", strerror(-err));
 	say_end(o, s, &out);
 	int status = engine_exit_status(&out, o->fail_on_denial);
+	if (!put_trace(trace) && status == 0)
+		status = CLI_EXIT_TROUBLE;
+	tracewrite_free(trace);
 	if (put_report(o, &out.report, report_fd) && status == 0)
 		status = CLI_EXIT_TROUBLE;
 	report_release(&out.report);
@@ -312,35 +375,72 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 	return status;
 }
 
-static enum cli_parse parse(struct cli_options *o, int argc, char **argv, int *i)
+/* `run`, and `record`, which is a run that is about its trace. */
+struct flavour {
+	const char *name;
+	void (*help)(void);
+	bool records;
+};
+
+/* record's -o FILE, -oFILE. */
+static bool is_output(const struct flavour *f, const char *word)
+{
+	return f->records && (!strncmp(word, "-o", 2) || !strcmp(word, "--output"));
+}
+
+static enum cli_parse take_output(struct cli_options *o, int argc, char **argv, int *i)
+{
+	const char *word = argv[(*i)++];
+	if (word[1] == 'o' && word[2]) {
+		o->trace = word + 2;
+		return CLI_PARSED;
+	}
+	if (*i >= argc) {
+		cli_complain("%s needs a value: the trace's file", word);
+		return CLI_WRONG;
+	}
+	o->trace = argv[(*i)++];
+	return CLI_PARSED;
+}
+
+static enum cli_parse parse(const struct flavour *f, struct cli_options *o, int argc, char **argv,
+			    int *i)
 {
 	while (*i < argc && argv[*i][0] == '-' && argv[*i][1]) {
-		bool known;
+		bool known = true;
 		if (!strcmp(argv[*i], "--")) {
 			++*i;
 			break;
 		}
-		enum cli_parse p = cli_option(o, argc, argv, i, false, &known);
+		enum cli_parse p = is_output(f, argv[*i])
+					   ? take_output(o, argc, argv, i)
+					   : cli_option(o, argc, argv, i, false, &known);
 		if (!known)
-			cli_complain("unknown option '%s'; see warder run --help", argv[*i]);
+			cli_complain("unknown option '%s'; see warder %s --help", argv[*i],
+				     f->name);
 		if (p != CLI_PARSED)
 			return p;
 	}
+	if (f->records && !o->trace) {
+		cli_complain("where to? warder record -o TRACE -- COMMAND; see warder record "
+			     "--help");
+		return CLI_WRONG;
+	}
 	if (*i < argc)
 		return CLI_PARSED;
-	cli_complain("no command given; see warder run --help");
+	cli_complain("no command given; see warder %s --help", f->name);
 	return CLI_WRONG;
 }
 
-int cli_run(int argc, char **argv)
+static int run_as(const struct flavour *f, int argc, char **argv)
 {
 	struct cli_options o;
 	struct inherited in = {0};
 	int i = 1, status;
 	cli_options_init(&o);
-	switch (parse(&o, argc, argv, &i)) {
+	switch (parse(f, &o, argc, argv, &i)) {
 	case CLI_HELP:
-		help();
+		f->help();
 		status = 0;
 		break;
 	case CLI_WRONG:
@@ -361,4 +461,16 @@ int cli_run(int argc, char **argv)
 	free(in.fd);
 	cli_options_release(&o);
 	return status < 0 ? die_by(-status) : status;
+}
+
+int cli_run(int argc, char **argv)
+{
+	const struct flavour run = {"run", help, false};
+	return run_as(&run, argc, argv);
+}
+
+int cli_record(int argc, char **argv)
+{
+	const struct flavour record = {"record", help_record, true};
+	return run_as(&record, argc, argv);
 }

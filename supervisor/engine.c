@@ -79,7 +79,8 @@ static int spawn(struct run *r)
 	struct tracer_options options = {.see_changes = asker_is_asked(r),
 					 .see_identities = !r->one_identity,
 					 .native = r->mode == ENGINE_PERMISSIVE,
-					 .fast = !r->command->slow && r->mode != ENGINE_PERMISSIVE};
+					 .record = r->recorder != NULL,
+					 .fast = run_is_fast(r)};
 	enum tracer_stage stage = TRACER_STAGE_SETUP;
 	int err = tracer_new(&options, &r->tracer);
 	if (err)
@@ -157,6 +158,8 @@ static int supervise(struct run *r)
 	if (!err)
 		err = prepare_wall(r);
 	if (!err)
+		err = recorder_begin(r);
+	if (!err)
 		err = spawn(r);
 	if (!err) {
 		lifecycle_spawned(r);
@@ -175,6 +178,7 @@ static int supervise(struct run *r)
 	tracer_free(r->tracer);
 	r->tracer = NULL;
 	walk_ended(r, 0);
+	recorder_end_run(r);
 	permissive_release(r);
 	refusal_release(r);
 	lifecycle_release(r);
@@ -265,6 +269,7 @@ static void tear_down(struct run *r)
 	denial_list_release(&r->unasked);
 	changes_release(&r->changes);
 	notice_release(r);
+	recorder_release(r);
 	environ_free(r->env);
 	if (r->limit_raised)
 		setrlimit(RLIMIT_NOFILE, &r->files_before);

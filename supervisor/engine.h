@@ -22,6 +22,8 @@ enum engine_mode { ENGINE_MODE_AUTO, ENGINE_HOLD, ENGINE_RETRY, ENGINE_REPORT, E
 /* SOCKET: `warder ask` in another terminal (supervisor/desk.h). */
 enum engine_ask { ENGINE_ASK_AUTO, ENGINE_ASK_TTY, ENGINE_ASK_SOCKET, ENGINE_ASK_NONE };
 
+struct tracewrite;
+
 struct session_options {
 	char *const *env;	   /* the environment to read XDG_*, HOME, CI, NO_COLOR from */
 	const char *project;	   /* --project, or NULL */
@@ -96,8 +98,9 @@ struct engine_command {
 	int64_t kill_after_ms; /* 0: 2 s after TERM */
 	int timeout_signal;    /* 0: SIGTERM */
 	bool leftovers_wait;
-	bool stacks; /* each denial's first call is told with its stack */
-	bool slow;   /* without the tracer's fast path */
+	bool stacks;		  /* each denial's first call is told with its stack */
+	bool slow;		  /* without the tracer's fast path */
+	struct tracewrite *trace; /* a trace is written into it; the caller's to finish. Or NULL */
 	bool color;
 	volatile sig_atomic_t
 		*cancel; /* set by the caller's signal handler: end the tree; may be NULL */

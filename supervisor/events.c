@@ -37,6 +37,27 @@ static void changed(struct run *r, const struct tracer_event *ev)
 	tracer_deny(r->tracer, ev->who);
 }
 
+/* A watched call, at its beginning. */
+static void enters(struct run *r, const struct tracer_event *ev)
+{
+	if (r->mode == ENGINE_PERMISSIVE)
+		permissive_enters(r, ev);
+	else
+		recorder_enters(r, ev);
+	tracer_go_on(r->tracer, ev->who);
+}
+
+static void left(struct run *r, const struct tracer_event *ev)
+{
+	if (r->mode == ENGINE_PERMISSIVE)
+		permissive_left(r, ev);
+	recorder_left(r, ev);
+	if (ev->changed)
+		changed(r, ev);
+	else
+		tracer_deny(r->tracer, ev->who);
+}
+
 static void execed(struct run *r, const struct tracer_event *ev)
 {
 	if (ev->pid == r->main)
@@ -45,11 +66,13 @@ static void execed(struct run *r, const struct tracer_event *ev)
 	notice_exec(r, ev->pid);
 	walk_execed(r, ev->who, ev->call ? ev->call->path[0].given : NULL);
 	permissive_execed(r, ev->who);
+	recorder_execed(r, ev);
 }
 
 static void exited(struct run *r, const struct tracer_event *ev)
 {
 	ruling_once_forget(r, ev->pid);
+	recorder_exited(r, ev);
 	walk_ended(r, ev->pid);
 	denial_ended(&r->out->report.denials, ev->pid, ev->status);
 	denial_ended(&r->unasked, ev->pid, ev->status);
@@ -70,10 +93,13 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 		changed(r, ev);
 		break;
 	case TRACER_ENTERS:
-		permissive_enters(r, ev);
+		enters(r, ev);
 		break;
 	case TRACER_LEFT:
-		permissive_left(r, ev);
+		left(r, ev);
+		break;
+	case TRACER_OVER:
+		recorder_over(r, ev);
 		break;
 	case TRACER_EXECED:
 		execed(r, ev);
@@ -84,12 +110,14 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_GONE:
 		refusal_gone(r, ev->who);
 		permissive_gone(r, ev->who);
+		recorder_gone(r, ev->who);
 		break;
 	case TRACER_STOPPED:
 		lifecycle_stopped(r, ev);
 		break;
 	case TRACER_NOTICED:
 		notice_call(r, ev);
+		recorder_noticed(r, ev);
 		break;
 	case TRACER_SPAWN_FAILED:
 		events_spawn_failed(r, ev);
@@ -99,6 +127,7 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 			r->main_stopped = false;
 		break;
 	case TRACER_FORKED:
+		recorder_forked(r, ev);
 		break;
 	}
 }

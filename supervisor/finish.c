@@ -10,27 +10,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static const char *mode_name(enum engine_mode m)
-{
-	switch (m) {
-	case ENGINE_HOLD:
-		return "hold";
-	case ENGINE_RETRY:
-		return "retry";
-	case ENGINE_PERMISSIVE:
-		return "permissive";
-	case ENGINE_REPORT:
-	case ENGINE_MODE_AUTO:
-		break;
-	}
-	return "report";
-}
-
 static void fill_engine(struct run *r)
 {
 	struct report *rep = &r->out->report;
 	rep->engine.landlock_abi = r->abi.abi;
-	rep->engine.mode = mode_name(r->mode);
+	rep->engine.mode = run_mode_name(r->mode);
 	rep->engine.fast = !r->command->slow;
 	rep->engine.brokered = r->brokered;
 	notice_report(r);

@@ -88,7 +88,7 @@ void inplace_at_door(struct run *r, struct waiter *w)
 		return;
 	int64_t result = doorstep_perform(r, w);
 	r->brokered += w->was_asked && result >= 0;
-	tracer_set_result(r->tracer, w->who, result);
+	waiter_return(r, w, result);
 }
 
 /*
@@ -146,7 +146,7 @@ void inplace_act(struct run *r, struct waiter *w)
 					 .pool = ruling_pool(r, w)};
 	int err = w->at_door ? doorstep_request(r, w, &request) : 0;
 	if (err) {
-		tracer_set_result(r->tracer, w->who, err);
+		waiter_return(r, w, err);
 		waiter_drop(r, w);
 		return;
 	}
@@ -231,7 +231,7 @@ static void done_at_door(struct run *r, struct waiter *w, int64_t result)
 	}
 	if (sent_at && w->sent)
 		result = w->sent;
-	tracer_set_result(r->tracer, w->who, result);
+	waiter_return(r, w, result);
 	waiter_drop(r, w);
 }
 
@@ -261,7 +261,7 @@ static void act_done(struct run *r, struct waiter *w, const struct broker_done *
 	} else {
 		r->brokered += done->result >= 0;
 		int64_t result = done->result == -EINTR ? -RUN_ERESTARTSYS : done->result;
-		tracer_set_result(r->tracer, w->who, result);
+		waiter_return(r, w, result);
 	}
 	waiter_drop(r, w);
 }

@@ -12,6 +12,12 @@
 #include <errno.h>
 #include <string.h>
 
+static void tell(struct run *r, const struct look *k)
+{
+	recorder_decided(r, &k->w, &k->ruling, &k->d);
+	record_denial(r, &k->d);
+}
+
 static void look_free(struct look *k)
 {
 	broker_meta_release(&k->w.meta);
@@ -55,6 +61,7 @@ static void describe_refusal(struct run *r, struct look *k)
 		return;
 	if (k->w.at_door && doorstep_fails_anyway(r, &k->w))
 		return;
+	k->ruling = ruling;
 	k->w.call->result = k->w.verdict.wall ? k->w.verdict.wall : -EACCES;
 	record_describe(r, &k->w, &ruling, &k->d);
 	caller_add(r, &k->w, &k->d);
@@ -108,10 +115,10 @@ void permissive_enters(struct run *r, const struct tracer_event *ev)
 				strerror(-err));
 		k->next = r->looks;
 		r->looks = k;
+		recorder_looks(r, &k->w);
 	} else {
 		run_say(r, "no memory to look at a call of %s", ev->call->ent->name);
 	}
-	tracer_go_on(r->tracer, ev->who);
 }
 
 /* What the kernel says only after it has asked Landlock: there the wall would have come first. */
@@ -144,10 +151,9 @@ void permissive_left(struct run *r, const struct tracer_event *ev)
 	if (k && (result == -EACCES || result == -EPERM || (two && result == -EXDEV)))
 		refused_natively(r, k, result);
 	else if (k && k->refused && (result >= 0 || comes_after_the_wall(result)))
-		record_denial(r, &k->d);
+		tell(r, k);
 	if (k)
 		look_free(k);
-	tracer_deny(r->tracer, ev->who);
 }
 
 void permissive_execed(struct run *r, struct tracee_name who)
@@ -156,7 +162,7 @@ void permissive_execed(struct run *r, struct tracee_name who)
 	if (!k)
 		return;
 	if (k->refused)
-		record_denial(r, &k->d);
+		tell(r, k);
 	look_free(k);
 }
 

@@ -22,7 +22,8 @@ struct walk {
 	struct buf seen;   /* the symlinks on the way, each with its NUL */
 	struct buf *plain; /* a path whose components are no symlinks, as found before; or NULL */
 	unsigned links;
-	bool missing; /* the last component was not there: take the rest as it is written */
+	bool as_written; /* all of it */
+	bool missing;	 /* the last component was not there: take the rest as it is written */
 };
 
 static void pop(struct walk *w)
@@ -89,7 +90,7 @@ static int enter(struct walk *w, const char *name, size_t n)
 	buf_add(&w->out, name, n);
 	if (buf_error(&w->out) < 0)
 		return buf_error(&w->out);
-	if (w->missing)
+	if (w->missing || w->as_written)
 		return 0;
 	if (is_self(w->out.data))
 		return -EOPNOTSUPP;
@@ -129,31 +130,30 @@ static int walk_all(struct walk *w)
 	return buf_error(&w->rest);
 }
 
-/* *ret_links: see struct rule; the caller's to free. `plain`: see struct walk. */
-static int canonical(const char *absolute, struct buf *plain, char **ret, char **ret_links,
+/* *ret_links: see struct rule; the caller's to free. *w says how, and is used up. */
+static int canonical(const char *absolute, struct walk *w, char **ret, char **ret_links,
 		     size_t *ret_links_len)
 {
 	if (absolute[0] != '/')
 		return -EINVAL;
-	struct walk w = {.plain = plain};
-	buf_add_str(&w.rest, absolute);
-	int r = buf_error(&w.rest);
+	buf_add_str(&w->rest, absolute);
+	int r = buf_error(&w->rest);
 	if (r == 0)
-		r = walk_all(&w);
-	if (r == 0 && w.out.len == 0)
-		buf_add_char(&w.out, '/');
-	buf_free(&w.rest);
+		r = walk_all(w);
+	if (r == 0 && w->out.len == 0)
+		buf_add_char(&w->out, '/');
+	buf_free(&w->rest);
 	if (r == 0)
-		r = buf_error(&w.seen);
-	char *path = r == 0 ? buf_take(&w.out) : NULL;
-	buf_free(&w.out);
+		r = buf_error(&w->seen);
+	char *path = r == 0 ? buf_take(&w->out) : NULL;
+	buf_free(&w->out);
 	if (!path) {
-		buf_free(&w.seen);
+		buf_free(&w->seen);
 		return r < 0 ? r : -ENOMEM;
 	}
 	*ret = path;
-	*ret_links_len = w.seen.len;
-	*ret_links = w.seen.len ? buf_take(&w.seen) : NULL;
+	*ret_links_len = w->seen.len;
+	*ret_links = w->seen.len ? buf_take(&w->seen) : NULL;
 	return 0;
 }
 
@@ -161,7 +161,8 @@ int policyfile_canonical(const char *absolute, char **ret)
 {
 	size_t len;
 	char *links AUTOFREE = NULL;
-	return canonical(absolute, NULL, ret, &links, &len);
+	struct walk w = {0};
+	return canonical(absolute, &w, ret, &links, &len);
 }
 
 /* ---- one rule's path ---- */
@@ -294,13 +295,14 @@ static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_
 	size_t n = strlen(text);
 	size_t wild = glob_first_wild(text, n);
 	struct buf literal = {0}, out = {0};
+	struct walk w = {.plain = &rd->plain, .as_written = rd->vars->as_written};
 	add_unescaped(&literal, text, wild);
 	char *real AUTOFREE = NULL;
 	int r = buf_error(&literal);
 	if (r == 0)
-		r = canonical_fault(rd, col,
-				    canonical(buf_str(&literal), &rd->plain, &real, &ret->links,
-					      &ret->links_len));
+		r = canonical_fault(
+			rd, col,
+			canonical(buf_str(&literal), &w, &real, &ret->links, &ret->links_len));
 	buf_free(&literal);
 	if (r < 0)
 		return r;

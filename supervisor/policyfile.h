@@ -21,6 +21,7 @@ struct policy_vars {
 	const char *tmpdir;  /* the private TMPDIR, $TMPDIR; NULL: rules naming it are left out */
 	/* further variables, NULL-terminated NAME=VALUE list (the environment); may be NULL */
 	char *const *env;
+	bool as_written; /* paths are the ones meant: no file is looked at, no symlink followed */
 };
 
 #define POLICYFILE_SIZE_MAX (1u << 20)

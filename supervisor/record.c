@@ -143,6 +143,7 @@ void record_call(struct run *r, const struct waiter *w, const struct ruling *rul
 	d.lifetime = lifetime;
 	describe_first(r, w, &r->out->report.denials, &d);
 	caller_add(r, w, &d);
+	recorder_decided(r, w, ruling, &d);
 	record_denial(r, &d);
 	denial_release(&d);
 }
@@ -174,6 +175,7 @@ void record_refused(struct run *r, const struct waiter *w, const struct ruling *
 	else
 		describe_first(r, w, is_kept(r, &d) ? &r->unasked : &r->out->report.denials, &d);
 	caller_add(r, w, &d);
+	recorder_decided(r, w, ruling, &d);
 	if (walks) {
 		walk_refused(r, w, &d);
 	} else {

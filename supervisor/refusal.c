@@ -277,6 +277,8 @@ static void look_at_refused(struct run *r, struct waiter *w)
 	}
 	if (!err)
 		err = verdict_of(&in, &w->verdict);
+	if (!err)
+		recorder_anyway(r, w);
 	if (err) {
 		/* -ESRCH: gone. Anything else: unknown is refused. */
 		if (err != -ESRCH)
@@ -323,7 +325,7 @@ void refusal_noticed(struct run *r, const struct tracer_event *ev)
 
 static void answer_at_door(struct run *r, struct waiter *w, int64_t result)
 {
-	tracer_set_result(r->tracer, w->who, result);
+	waiter_return(r, w, result);
 	if (w->listed)
 		waiter_drop(r, w);
 	else
@@ -364,11 +366,13 @@ static bool is_by_answer(const struct run *r, const struct waiter *w, const stru
 static void look_at_door(struct run *r, struct waiter *w)
 {
 	int64_t result;
-	if (!doorstep_look(r, w, &result)) {
-		if (w->probes) {
-			begin_probe(r, w);
-			return;
-		}
+	bool decide = doorstep_look(r, w, &result);
+	if (!decide && w->probes) {
+		begin_probe(r, w);
+		return;
+	}
+	recorder_looks(r, w);
+	if (!decide) {
 		if (w->verdict.note)
 			tell_other(r, w, result);
 		answer_at_door(r, w, result);
@@ -490,7 +494,7 @@ void refusal_check_signals(struct run *r)
 			broker_interrupt(r->broker, w->act); /* as a blocking open would be */
 		} else if (!w->act && ends) {
 			waiter_leave_question(r, w, "exited");
-			tracer_set_result(r->tracer, w->who, -RUN_ERESTARTSYS);
+			waiter_return(r, w, -RUN_ERESTARTSYS);
 			waiter_drop(r, w);
 		}
 	}

@@ -118,6 +118,7 @@ static void ask_about_all(struct run *r)
 	for (size_t i = 0; i < r->unasked.len; i++) {
 		struct denial *d = &r->unasked.item[i];
 		ask_about(r, d);
+		recorder_answered(r, d);
 		record_denial(r, d);
 	}
 	denial_list_release(&r->unasked);

@@ -563,6 +563,28 @@ static bool is_the_trees(const struct run *r, const struct need *need)
 	       (need->access == ACCESS_CONNECT && listener_is_the_trees(r->tracer, &need->at->st));
 }
 
+/* Landlock asks nobody about what lies on no mount of anybody's (is_nouser_or_private()). */
+static bool is_nobodys(const struct path_at *at)
+{
+	struct statfs fs;
+	if (at->real || !at->exists || at->object < 0 || fstatfs(at->object, &fs))
+		return false;
+	return fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC ||
+	       fs.f_type == ANON_INODE_FS_MAGIC || (fs.f_type == TMPFS_MAGIC && !at->st.st_nlink);
+}
+
+bool ruling_needs_none(struct run *r, const struct waiter *w, const struct need *need)
+{
+	const struct path_at *at = need->at;
+	if (is_nobodys(at) || (need->access == ACCESS_META && has_no_name(at)))
+		return true;
+	if (at->real &&
+	    policy_decide_all(r->session->policy, at->real, need->access, NULL).effect !=
+		    EFFECT_ASK)
+		return false;
+	return is_the_trees(r, need) || is_its_own_again(w);
+}
+
 struct ruling ruling_of(struct run *r, const struct waiter *w)
 {
 	struct ruling out = {.effect = EFFECT_ALLOW};

@@ -12,6 +12,27 @@ int64_t run_now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+bool run_is_fast(const struct run *r)
+{
+	return !r->command->slow && r->mode != ENGINE_PERMISSIVE && !r->command->trace;
+}
+
+const char *run_mode_name(enum engine_mode m)
+{
+	switch (m) {
+	case ENGINE_HOLD:
+		return "hold";
+	case ENGINE_RETRY:
+		return "retry";
+	case ENGINE_PERMISSIVE:
+		return "permissive";
+	case ENGINE_REPORT:
+	case ENGINE_MODE_AUTO:
+		break;
+	}
+	return "report";
+}
+
 void run_say(struct run *r, const char *fmt, ...)
 {
 	char line[1024];

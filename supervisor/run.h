@@ -81,11 +81,21 @@ enum run_notice {
 	RUN_NOTICES
 };
 
+/* How the policy sees a call: the hardest effect of its needs. */
+struct ruling {
+	enum effect effect;
+	const struct rule *rule;    /* a loan of the policy's, or NULL */
+	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
+	const char *note;	    /* static: why, where no rule says it; or NULL */
+	int error;		    /* what a refused call returns instead of its own errno; or 0 */
+};
+
 /* --permissive: a call that was judged at its entry and is not over yet. */
 struct look {
 	struct look *next;
 	struct waiter w; /* in no list */
 	bool refused;	 /* the wall and the policy would have; `d` says what */
+	struct ruling ruling;
 	struct denial d; /* owned */
 };
 
@@ -165,6 +175,7 @@ struct run {
 	struct once *onces;
 	struct budget budget;
 	struct look *looks;
+	struct recorder *recorder; /* owned; NULL: no trace is written */
 	struct walk *walks;
 	struct denial_list unasked; /* retry: sandbox denials to be asked about at the end */
 	struct changes changes;
@@ -184,6 +195,10 @@ struct run {
 
 /* Monotonic milliseconds. */
 int64_t run_now_ms(void);
+/* Calls that succeed make no stop: unless each of them is to be seen. */
+bool run_is_fast(const struct run *r);
+/* "hold", "retry", "report", "permissive". */
+const char *run_mode_name(enum engine_mode m);
 /* One line to the user's hook. */
 void run_say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The first trouble that makes going on unsafe: the tree is killed, the outcome says why. */
@@ -257,6 +272,8 @@ struct waiter *waiter_of(struct run *r, struct tracee_name who);
 bool waiter_any_asks(const struct run *r, uint64_t question);
 /* The waiter no longer stands behind its question; the last one takes it away. */
 void waiter_leave_question(struct run *r, struct waiter *w, const char *reason);
+/* The thread goes on with this result. The waiter stays the caller's. */
+void waiter_return(struct run *r, const struct waiter *w, int64_t result);
 /* The thread goes on with its call refused: as the kernel said, or with this error. Dropped. */
 void waiter_refuse(struct run *r, struct waiter *w);
 void waiter_refuse_with(struct run *r, struct waiter *w, int error);
@@ -314,18 +331,14 @@ void caller_add(struct run *r, const struct waiter *w, struct denial *d);
 
 /* ruling.c */
 
-/* How the policy sees a call: the hardest effect of its needs. */
-struct ruling {
-	enum effect effect;
-	const struct rule *rule;    /* a loan of the policy's, or NULL */
-	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
-	const char *note;	    /* static: why, where no rule says it; or NULL */
-	int error;		    /* what a refused call returns instead of its own errno; or 0 */
-};
-
 /* Before the command runs: what is protected is held, wherever somebody takes it. 0 or -errno. */
 int ruling_begin(struct run *r);
 struct ruling ruling_of(struct run *r, const struct waiter *w);
+/*
+ * Nobody asks about this need, whatever the policy: what has no name by its nature, what the tree
+ * itself made, what the process holds open already (the last two where no rule speaks of it).
+ */
+bool ruling_needs_none(struct run *r, const struct waiter *w, const struct need *need);
 /* A file made without a name (O_TMPFILE), about to get its first: the name alone is decided on. */
 bool ruling_is_unnamed(const struct call *c, unsigned i);
 /* A mkdir that is allowed: the pool, where one of its directories may take the new one's place. */
@@ -375,6 +388,34 @@ void permissive_left(struct run *r, const struct tracer_event *ev);
 void permissive_execed(struct run *r, struct tracee_name who);
 void permissive_gone(struct run *r, struct tracee_name who);
 void permissive_release(struct run *r);
+
+/* recorder.c: the trace, where one is wanted; else all of these do nothing */
+
+/* The header, once the policy is known. 0, or told by run_refuse(). */
+int recorder_begin(struct run *r);
+/* A watched call is about to run (TRACER_ENTERS); resolves it. */
+void recorder_enters(struct run *r, const struct tracer_event *ev);
+/* The same of one that is resolved already, or that waits at the door. */
+void recorder_looks(struct run *r, const struct waiter *w);
+/* It was refused or asked about, and this was decided; before it is answered. */
+void recorder_decided(struct run *r, const struct waiter *w, const struct ruling *ruling,
+		      const struct denial *d);
+/* What it gets however it is decided is known (w->verdict.anyway). */
+void recorder_anyway(struct run *r, const struct waiter *w);
+/* Its end: as the kernel said, as it was answered, or with its thread. */
+void recorder_left(struct run *r, const struct tracer_event *ev);
+void recorder_over(struct run *r, const struct tracer_event *ev);
+void recorder_returns(struct run *r, struct tracee_name who, int64_t result);
+void recorder_gone(struct run *r, struct tracee_name who);
+void recorder_noticed(struct run *r, const struct tracer_event *ev);
+void recorder_forked(struct run *r, const struct tracer_event *ev);
+void recorder_execed(struct run *r, const struct tracer_event *ev);
+void recorder_exited(struct run *r, const struct tracer_event *ev);
+/* What was asked at the run's end. */
+void recorder_answered(struct run *r, const struct denial *d);
+/* The tree is gone. */
+void recorder_end_run(struct run *r);
+void recorder_release(struct run *r);
 
 /* answer.c */
 

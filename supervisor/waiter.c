@@ -86,13 +86,21 @@ void waiter_leave_question(struct run *r, struct waiter *w, const char *reason)
 		ask_cancel(r->ask, id, reason);
 }
 
+void waiter_return(struct run *r, const struct waiter *w, int64_t result)
+{
+	recorder_returns(r, w->who, result);
+	tracer_set_result(r->tracer, w->who, result);
+}
+
 void waiter_refuse_with(struct run *r, struct waiter *w, int error)
 {
 	waiter_leave_question(r, w, "covered");
-	if (error)
-		tracer_set_result(r->tracer, w->who, error);
-	else
+	if (error) {
+		waiter_return(r, w, error);
+	} else {
+		recorder_returns(r, w->who, w->call->result);
 		tracer_deny(r->tracer, w->who);
+	}
 	waiter_drop(r, w);
 }
 

@@ -126,6 +126,8 @@ static void note_continued(struct tracer *tr, struct tracee *t)
 static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kind)
 {
 	tracee_to(t, kind == TRACER_ENTERS ? TRACEE_LOOK : TRACEE_HELD);
+	if (kind == TRACER_ENTERS || kind == TRACER_LEFT)
+		t->looked = tr->options.record && kind == TRACER_ENTERS;
 	tr->counts.refused += kind == TRACER_REFUSED;
 	act_emit(tr, kind, t)->call = &t->call;
 }
@@ -152,14 +154,16 @@ int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT &&
 		      ent->group != SYS_GROUP_QUEUE;
+	bool record = tr->options.record && !native && ent->group == SYS_GROUP_WALL;
 
 	tracee_to(t, TRACEE_CALL);
-	if (native || ent->need[0] == CALL_NEED_EXEC) {
+	if (native || record || ent->need[0] == CALL_NEED_EXEC) {
 		int r = read_call(t, ent, 0);
 		if (r < 0 && r != -ESRCH)
 			return r;
-		t->read_early = r == 0 && is_about_a_file(&t->call);
-		if (native && t->read_early) {
+		t->read_early = r == 0 && (record ? t->call.path[0].given != NULL
+						  : is_about_a_file(&t->call));
+		if ((native || record) && t->read_early) {
 			hold(tr, t, TRACER_ENTERS);
 			return 0;
 		}
@@ -213,17 +217,31 @@ static bool changes(const struct call *c)
 	return false;
 }
 
-static int native_exit(struct tracer *tr, struct tracee *t, int64_t result)
+static int seen_exit(struct tracer *tr, struct tracee *t, int64_t result)
 {
+	bool changed = tr->options.see_changes && result >= 0 && changes(&t->call);
 	t->call.result = result;
 	hold(tr, t, TRACER_LEFT);
+	tr->out[(tr->out_head + tr->out_len - 1) % ACT_EVENTS_MAX].changed = changed;
 	return 0;
+}
+
+/* A call that was let run on. */
+static void tell_over(struct tracer *tr, struct tracee *t)
+{
+	if (t->over && t->looked) {
+		act_emit(tr, TRACER_OVER, t)->result = t->result;
+		t->looked = false;
+	}
+	t->over = false;
 }
 
 static int wall_exit(struct tracer *tr, struct tracee *t, const struct sysent *ent, int64_t result)
 {
 	bool is_refused = refused(ent, t->at.args, result);
 
+	if (t->looked && !is_refused)
+		return seen_exit(tr, t, result);
 	if (!is_refused && !(tr->options.see_changes && result >= 0)) {
 		act_run(t);
 		return 0;
@@ -260,7 +278,7 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	}
 	const struct sysent *ent = sysent_by_nr(t->at.arch, t->at.nr);
 	if (t->read_early && tr->options.native)
-		return native_exit(tr, t, now.result);
+		return seen_exit(tr, t, now.result);
 	bool native = tr->options.native;
 	if (ent->group == SYS_GROUP_WALL && !native && !regs_restarts(now.result))
 		return wall_exit(tr, t, ent, now.result);
@@ -292,6 +310,7 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 		t->turn++; /* whatever call it is */
 	if (t->execfd) {
 		execfd_abandon(t);
+		tell_over(tr, t);
 		return 0;
 	}
 	if (t->watch) {
@@ -364,16 +383,20 @@ static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int sta
 		return on_call_exit(tr, t);
 	case TRACEE_ACT_ENTERED:
 		grant_entered(t);
+		tell_over(tr, t);
 		return 0;
 	case TRACEE_ACT_GRANTED:
 		grant_exited(t);
+		tell_over(tr, t);
 		return 0;
 	case TRACEE_ACT_EXECFD_SECCOMP:
 		t->turn++;
 		execfd_seccomp(t);
+		tell_over(tr, t);
 		return 0;
 	case TRACEE_ACT_EXECFD_SYSCALL:
 		execfd_syscall(t);
+		tell_over(tr, t);
 		return 0;
 	case TRACEE_ACT_WATCH_SECCOMP:
 		messages_seccomp(t);

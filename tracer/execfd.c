@@ -33,6 +33,8 @@ void execfd_free(struct tracee *t)
 static void go_back(struct tracee *t)
 {
 	(void)regs_restore(t->tid, &t->execfd->saved, t->execfd->result); /* ESRCH */
+	t->over = true;
+	t->result = t->execfd->result;
 	execfd_free(t);
 	act_run(t);
 }

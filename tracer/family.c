@@ -110,7 +110,7 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 static bool is_lent(const struct tracer *tr, const struct tracee *t)
 {
 	return t->state == TRACEE_HELD || t->state == TRACEE_WAITS || t->state == TRACEE_LOOK ||
-	       (t->state == TRACEE_CALL && t->read_early && tr->options.native);
+	       t->looked || (t->state == TRACEE_CALL && t->read_early && tr->options.native);
 }
 
 static void drop(struct tracer *tr, struct tracee *t)
@@ -167,6 +167,7 @@ int family_execed(struct tracer *tr, struct tracee *t)
 	}
 	t->restore_arg = -1;
 	t->turn++;
+	t->looked = false;
 	execfd_free(t);
 	messages_free(t);
 	fastpath_execed(tr->fast, t);

@@ -69,6 +69,8 @@ void grant_exited(struct tracee *t)
 		messages_given(t, now.at == REGS_AT_EXIT ? now.result : -EINTR);
 		return;
 	}
+	t->over = now.at == REGS_AT_EXIT;
+	t->result = now.result;
 	grant_restore_arg(t);
 	grant_end(t);
 	act_run(t);

@@ -93,7 +93,7 @@ static int guard_socketcall(struct tracer *tr, struct tracee *t)
 		messages_to_door(tr, t);
 		return 0;
 	}
-	if (tr->options.native)
+	if (tr->options.native || tr->options.record)
 		return act_enter(tr, t, &sysents[part->id]);
 	tracee_to(t, TRACEE_CALL);
 	act_resume(t, 0);

@@ -269,7 +269,7 @@ static int follow(struct trace_reader *r, struct trace_event *ev)
 			err = remember(&r->programs, ev->child, p->exe, p->argv0);
 	}
 	p = find(&r->programs, ev->pid);
-	if (!err && p) {
+	if (!err && p && !ev->exe) {
 		ev->exe = p->exe;
 		ev->argv0 = p->argv0;
 	}

@@ -34,7 +34,12 @@ enum trace_kind {
 	TRACE_FORK, /* `child` is a new process of `pid` */
 	TRACE_EXEC, /* `pid` has a new program */
 	TRACE_EXIT, /* `pid` ended; its last thread is gone */
-	TRACE_END,  /* the last event of a trace that is complete */
+	/*
+	 * What was answered, when a run was over, about calls that were refused in it: path[0] with
+	 * `refused`, perhaps path[1]; verdict, answer, by, lifetime.
+	 */
+	TRACE_ANSWER,
+	TRACE_END, /* the last event of a trace that is complete */
 };
 
 /* What lay at a name when the call was made. */
@@ -73,6 +78,7 @@ struct trace_event {
 	uint64_t t_ns; /* since the trace's start */
 	pid_t pid;
 	pid_t tid;
+	unsigned run; /* of the command, from 1; 0: the first, too */
 	/* Who: the process's program by then. NULL: not told. Filled by the reader. */
 	const char *exe;
 	const char *argv0;
@@ -96,6 +102,7 @@ struct trace_event {
 	bool has_request;
 	uint64_t request;   /* ioctl's */
 	const char *target; /* the text of a symlink that is made */
+	int wall;	    /* -errno that it got at first, before it was decided on; or 0 */
 	int anyway;	    /* -errno that it would have got without any wall; or 0 */
 	bool own_wall;	    /* it has a Landlock domain of its own beside ours */
 	/*
@@ -144,6 +151,7 @@ struct trace_header {
 	int64_t uid;
 	const char *home;
 	const char *project;
+	const char *tmpdir; /* what $TMPDIR was */
 	const char *label;
 	const char *mode;   /* hold, retry, report, permissive */
 	const char *policy; /* JSON text of one value: the policy's side writes and reads it */

@@ -73,7 +73,10 @@ struct tracee {
 	struct regs_call entered;
 	struct call call; /* decoded; while HELD, LOOK or WAITS, and in CALL where read early */
 	bool read_early;  /* `call` was read before it ran */
-	int restore_arg;  /* argument to put back at the exit stop, -1: none */
+	bool looked;	  /* record: ENTERS was told of its call, whose end was not yet */
+	bool over;	  /* a call that was let run on has ended, in this: */
+	int64_t result;
+	int restore_arg;	 /* argument to put back at the exit stop, -1: none */
 	struct execfd *execfd;	 /* owned; an exec by descriptor is on its way, else NULL */
 	struct door_guest guest; /* while WAITS */
 	bool waits_in_call;	 /* it had come to the seccomp stop of its call already */

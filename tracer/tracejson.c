@@ -318,11 +318,9 @@ static bool take_list(struct scan *s, const char **items, unsigned max, unsigned
 
 static bool take_kind(struct scan *s)
 {
-	static const char *const kinds[] = {[TRACE_CALL] = "call",
-					    [TRACE_FORK] = "fork",
-					    [TRACE_EXEC] = "exec",
-					    [TRACE_EXIT] = "exit",
-					    [TRACE_END] = "end"};
+	static const char *const kinds[] = {
+		[TRACE_CALL] = "call", [TRACE_FORK] = "fork",	  [TRACE_EXEC] = "exec",
+		[TRACE_EXIT] = "exit", [TRACE_ANSWER] = "answer", [TRACE_END] = "end"};
 	char *text;
 	size_t n;
 	if (!take_string(s, &text, &n))
@@ -405,6 +403,11 @@ static bool take_value(struct scan *s, const struct tracekeys_row *row, void *me
 			return false;
 		*(uint64_t *)member = (uint64_t)n;
 		return true;
+	case TRACEKEYS_RUN:
+		if (!take_int_within(s, 0, INT32_MAX, &n))
+			return false;
+		*(unsigned *)member = (unsigned)n;
+		return true;
 	case TRACEKEYS_PID:
 		if (!take_int_within(s, 1, INT32_MAX, &n))
 			return false;
@@ -412,7 +415,6 @@ static bool take_value(struct scan *s, const struct tracekeys_row *row, void *me
 		return true;
 	case TRACEKEYS_TEXT:
 	case TRACEKEYS_PATH_TEXT:
-	case TRACEKEYS_EXEC_TEXT:
 		return take_text(s, member);
 	case TRACEKEYS_PATH_THING:
 		return take_thing(s, member);
@@ -480,8 +482,7 @@ static const struct tracekeys_row *find_key(struct scan *s, const char *key, siz
 		const struct tracekeys_row *row = &tracekeys_rows[k];
 		if (row->len != n || memcmp(row->name, key, n) != 0)
 			continue;
-		bool text = row->kind == TRACEKEYS_TEXT || row->kind == TRACEKEYS_PATH_TEXT ||
-			    row->kind == TRACEKEYS_EXEC_TEXT;
+		bool text = row->kind == TRACEKEYS_TEXT || row->kind == TRACEKEYS_PATH_TEXT;
 		if ((numbered && !row->of_path) || (s->b64 && !text))
 			return NULL;
 		s->next_key = k + 1;
@@ -713,6 +714,7 @@ static int take_header(struct source *s, struct trace_error *ret_error)
 	h->has_uid = json_get_int(s->root, "uid", &h->uid);
 	h->home = header_path(s, "home");
 	h->project = header_path(s, "project");
+	h->tmpdir = header_path(s, "tmpdir");
 	h->label = json_get_str(s->root, "label");
 	h->mode = json_get_str(s->root, "mode");
 	if (json_get_int(s->root, "landlock_abi", &abi) && abi >= 0 && abi < 1000)

@@ -6,9 +6,10 @@
 #define FORKS	 (1u << TRACE_FORK)
 #define EXECS	 (1u << TRACE_EXEC)
 #define EXITS	 (1u << TRACE_EXIT)
+#define ANSWERS	 (1u << TRACE_ANSWER)
 #define ENDS	 (1u << TRACE_END)
 #define THREADS	 (CALLS | FORKS | EXECS)
-#define SOMEBODY (THREADS | EXITS)
+#define SOMEBODY (THREADS | EXITS | ANSWERS)
 #define ALL	 (SOMEBODY | ENDS)
 
 #define OF_PATH_event false

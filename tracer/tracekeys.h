@@ -9,6 +9,7 @@
 enum tracekeys_kind {
 	TRACEKEYS_EV,	     /* the event's kind */
 	TRACEKEYS_UINT,	     /* uint64_t, always there */
+	TRACEKEYS_RUN,	     /* an unsigned; 0 and 1 are left out */
 	TRACEKEYS_PID,	     /* pid_t; 0 is left out */
 	TRACEKEYS_TEXT,	     /* bytes, with ..._b64 where they are no text; NULL is left out */
 	TRACEKEYS_PATH_TEXT, /* the same */
@@ -21,7 +22,6 @@ enum tracekeys_kind {
 	TRACEKEYS_ERRNO,     /* for people: not read */
 	TRACEKEYS_ERROR,     /* an int; 0 is left out */
 	TRACEKEYS_BOOL,	     /* false is left out */
-	TRACEKEYS_EXEC_TEXT, /* as TEXT, of an exec alone */
 	TRACEKEYS_EXEC_LIST, /* texts */
 	TRACEKEYS_EXIT,
 	TRACEKEYS_SIGNAL,

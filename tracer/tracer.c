@@ -289,6 +289,7 @@ int tracer_deny(struct tracer *tr, struct tracee_name who)
 		return 0;
 	}
 	tracee_owe_nothing(t);
+	t->looked = false;
 	call_release(&t->call);
 	act_run(t);
 	return 0;
@@ -304,6 +305,7 @@ int tracer_set_result(struct tracer *tr, struct tracee_name who, int64_t result)
 		waits_answer(t, result);
 		return 0;
 	}
+	t->looked = false;
 	if (t->reported)
 		return owed_result(t, result);
 	int r = regs_set_result(t->tid, result);

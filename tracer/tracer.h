@@ -58,14 +58,23 @@ enum tracer_event_kind {
 	 */
 	TRACER_CHANGED,
 	/*
-	 * With options.native: a watched call with a path is about to run. Decoded, not resolved;
-	 * the thread is held at the call's entry until tracer_go_on(). The call is a loan until
-	 * LEFT is answered; GONE or EXECED end it too.
+	 * With options.native or .record: a watched call with a path is about to run. Decoded, not
+	 * resolved; the thread is held at the call's entry until tracer_go_on(). The call is a loan
+	 * until LEFT is answered; REFUSED, GONE or EXECED end it too.
 	 */
 	TRACER_ENTERS,
-	/* The same call is over; call->result is the kernel's. Held at the exit until
-	   tracer_deny(). */
+	/*
+	 * The same call is over; call->result is the kernel's. Held at the exit until
+	 * tracer_deny(). With options.see_changes, `changed`: as in CHANGED, which is not told
+	 * beside it.
+	 */
 	TRACER_LEFT,
+	/*
+	 * With options.record: the call that ENTERS and then REFUSED told of, and that was let run
+	 * on (hand_over, exec_fd), is over with `result`. Not held. (After tracer_again() ENTERS
+	 * comes anew, and an exec that was done ends in EXECED.)
+	 */
+	TRACER_OVER,
 	/* pid is the new process (threads are not told), parent its creator. */
 	TRACER_FORKED,
 	/*
@@ -75,8 +84,8 @@ enum tracer_event_kind {
 	TRACER_EXECED,
 	/* Process pid ended, status as waitpid's; the last thread is gone. */
 	TRACER_EXITED,
-	/* A held thread, or one between ENTERS and LEFT, died: the name is void; forget its
-	   question. */
+	/* A held thread, or one between ENTERS and the call's end, died: the name is void; forget
+	   its question. */
 	TRACER_GONE,
 	/* pid is in a job-control stop by signal `sig`; it goes on. */
 	TRACER_STOPPED,
@@ -106,6 +115,8 @@ struct tracer_event {
 	int status;
 	int sig;
 	int error; /* -errno */
+	int64_t result;
+	bool changed;
 	enum tracer_stage stage;
 	struct call *call;
 	/* It has a Landlock domain beside ours: which of them refused a call is not known. */
@@ -129,6 +140,9 @@ struct tracer_options {
 	 * and mounts that succeed are NOTICED as well.
 	 */
 	bool native;
+	/* Every watched call is reported, behind the wall too: ENTERS and LEFT or OVER. Not with
+	 * `fast`. */
+	bool record;
 };
 
 struct tracer_spawn {

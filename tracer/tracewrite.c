@@ -87,11 +87,9 @@ static void write_text(struct jsonw *j, const char *key, const char *text)
 
 static void write_kind(struct jsonw *j, const char *key, enum trace_kind kind)
 {
-	static const char *const kinds[] = {[TRACE_CALL] = "call",
-					    [TRACE_FORK] = "fork",
-					    [TRACE_EXEC] = "exec",
-					    [TRACE_EXIT] = "exit",
-					    [TRACE_END] = "end"};
+	static const char *const kinds[] = {
+		[TRACE_CALL] = "call", [TRACE_FORK] = "fork",	  [TRACE_EXEC] = "exec",
+		[TRACE_EXIT] = "exit", [TRACE_ANSWER] = "answer", [TRACE_END] = "end"};
 	jsonw_kstr(j, key, kinds[kind]);
 }
 
@@ -107,13 +105,16 @@ static void write_member(struct jsonw *j, const struct tracekeys_row *row, const
 	case TRACEKEYS_UINT:
 		jsonw_kint(j, key, (int64_t) * (const uint64_t *)member);
 		break;
+	case TRACEKEYS_RUN:
+		if (*(const unsigned *)member > 1)
+			jsonw_kint(j, key, *(const unsigned *)member);
+		break;
 	case TRACEKEYS_PID:
 		if (*(const pid_t *)member)
 			jsonw_kint(j, key, *(const pid_t *)member);
 		break;
 	case TRACEKEYS_TEXT:
 	case TRACEKEYS_PATH_TEXT:
-	case TRACEKEYS_EXEC_TEXT:
 		write_text(j, key, *(const char *const *)member);
 		break;
 	case TRACEKEYS_PATH_THING:
@@ -227,6 +228,7 @@ void tracewrite_format_header(const struct trace_header *h, struct buf *out)
 		jsonw_kint(&j, "uid", h->uid);
 	write_text(&j, "home", h->home);
 	write_text(&j, "project", h->project);
+	write_text(&j, "tmpdir", h->tmpdir);
 	write_text(&j, "label", h->label);
 	write_text(&j, "mode", h->mode);
 	if (h->policy) {
@@ -330,9 +332,9 @@ uint64_t tracewrite_events(const struct tracewrite *w)
 	return w->events;
 }
 
-int tracewrite_fd(const struct tracewrite *w)
+bool tracewrite_has_header(const struct tracewrite *w)
 {
-	return w->fd;
+	return w->has_header;
 }
 
 const char *tracewrite_name(const struct tracewrite *w)
@@ -354,6 +356,8 @@ void tracewrite_free(struct tracewrite *w)
 {
 	if (!w)
 		return;
+	if (w->temporary && w->fd >= 0 && !w->has_header)
+		unlink(w->name);
 	if (w->fd >= 0)
 		close(w->fd);
 	ZSTD_freeCStream(w->zstd);
@@ -364,11 +368,24 @@ void tracewrite_free(struct tracewrite *w)
 	free(w);
 }
 
-/* Where a symlink leads is the file that is meant: it stays, and its target is replaced. */
+/*
+ * Where a symlink leads is the file that is meant: it stays, and its target is replaced. What is
+ * not there yet has its directory's real name. NULL with errno.
+ */
 static char *final_name(const char *file)
 {
-	char *real = realpath(file, NULL);
-	return real ? real : strdup(file);
+	const char *slash = strrchr(file, '/');
+	char *name, *real = realpath(file, NULL);
+	if (real || errno != ENOENT)
+		return real;
+	char *dir AUTOFREE = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+	char *real_dir AUTOFREE = dir ? realpath(dir, NULL) : NULL;
+	if (!real_dir)
+		return NULL;
+	const char *base = slash ? slash + 1 : file;
+	if (asprintf(&name, "%s/%s", strcmp(real_dir, "/") != 0 ? real_dir : "", base) < 0)
+		return NULL;
+	return name;
 }
 
 static int open_file(struct tracewrite *w)
@@ -410,12 +427,9 @@ int tracewrite_open(const char *file, struct tracewrite **ret, struct trace_erro
 		return -ENOMEM;
 	w->fd = -1;
 	w->final = final_name(file);
-	int err = w->final ? open_file(w) : -ENOMEM;
-	if (!err) {
+	int err = w->final ? open_file(w) : -errno;
+	if (!err)
 		err = open_stream(w);
-		if (err && w->temporary)
-			unlink(w->name);
-	}
 	if (err) {
 		snprintf(ret_error->text, sizeof ret_error->text, "%s: %s", file, strerror(-err));
 		tracewrite_free(w);

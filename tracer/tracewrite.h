@@ -25,9 +25,9 @@ int tracewrite_finish(struct tracewrite *w);
 /* 0, or the failure that is kept. */
 int tracewrite_failure(const struct tracewrite *w);
 uint64_t tracewrite_events(const struct tracewrite *w);
-/* Its descriptor, a loan: to know the file by. */
-int tracewrite_fd(const struct tracewrite *w);
-/* Where it is now: the temporary name, or once it is finished the final one. */
+/* Was the header written? Without it the file is nothing, and goes with tracewrite_free(). */
+bool tracewrite_has_header(const struct tracewrite *w);
+/* Absolute names. Where it is now: the temporary name, or once it is finished the final one. */
 const char *tracewrite_name(const struct tracewrite *w);
 /* The name it is to have. */
 const char *tracewrite_final_name(const struct tracewrite *w);
