@@ -177,7 +177,7 @@ static int supervise(struct run *r)
 	asker_close_prompt(r);
 	tracer_free(r->tracer);
 	r->tracer = NULL;
-	walk_ended(r, 0);
+	walk_ended(&r->walks, 0);
 	recorder_end_run(r);
 	permissive_release(r);
 	refusal_release(r);
@@ -215,6 +215,7 @@ static int set_up(struct run *r, struct command *found)
 	rep->cwd = r->cwd ? r->cwd : r->session->cwd;
 	r->started_ms = run_now_ms();
 	r->mode = asker_mode(r);
+	record_begin(r);
 	if (asker_is_asked(r) && !r->command->yes && !asker_is_there(r))
 		run_say(r,
 			"nobody can be asked here: what the policy does not allow stays refused");

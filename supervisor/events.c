@@ -64,7 +64,7 @@ static void execed(struct run *r, const struct tracer_event *ev)
 		r->out->ran = true;
 	ruling_once_execed(r, ev->pid);
 	notice_exec(r, ev->pid);
-	walk_execed(r, ev->who, ev->call ? ev->call->path[0].given : NULL);
+	walk_execed(&r->walks, ev->who.gen, ev->call ? ev->call->path[0].given : NULL);
 	permissive_execed(r, ev->who);
 	recorder_execed(r, ev);
 }
@@ -73,7 +73,7 @@ static void exited(struct run *r, const struct tracer_event *ev)
 {
 	ruling_once_forget(r, ev->pid);
 	recorder_exited(r, ev);
-	walk_ended(r, ev->pid);
+	walk_ended(&r->walks, ev->pid);
 	denial_ended(&r->out->report.denials, ev->pid, ev->status);
 	denial_ended(&r->unasked, ev->pid, ev->status);
 	if (ev->pid == r->main)

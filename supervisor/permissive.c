@@ -6,6 +6,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/doorstep.h"
+#include "supervisor/judge.h"
 #include "tracer/filter.h"
 #include "tracer/util.h"
 
@@ -121,16 +122,6 @@ void permissive_enters(struct run *r, const struct tracer_event *ev)
 	}
 }
 
-/* What the kernel says only after it has asked Landlock: there the wall would have come first. */
-static bool comes_after_the_wall(int64_t result)
-{
-	static const int errors[] = {ENOEXEC, ENXIO, ENODEV, ENOTEMPTY, EAGAIN};
-	for (size_t i = 0; i < ARRAY_LEN(errors); i++)
-		if (result == -errors[i])
-			return true;
-	return false;
-}
-
 /* Refused without any wall: told as always, except that no grant can help. */
 static void refused_natively(struct run *r, struct look *k, int64_t result)
 {
@@ -150,7 +141,7 @@ void permissive_left(struct run *r, const struct tracer_event *ev)
 	bool two = ev->call->path[1].need != CALL_NEED_NONE;
 	if (k && (result == -EACCES || result == -EPERM || (two && result == -EXDEV)))
 		refused_natively(r, k, result);
-	else if (k && k->refused && (result >= 0 || comes_after_the_wall(result)))
+	else if (k && k->refused && judge_meets_the_wall(result))
 		tell(r, k);
 	if (k)
 		look_free(k);

@@ -78,6 +78,13 @@ void policy_format_path(struct buf *out, const char *path, bool glob)
 	}
 }
 
+void policy_format_place(struct buf *out, const struct rule *rule)
+{
+	buf_add_str(out, rule->origin);
+	if (rule->line)
+		buf_addf(out, ":%u", rule->line);
+}
+
 void policy_format_rule(struct buf *out, const struct rule *rule)
 {
 	bool glob = rule->kind == RULE_GLOB || rule->kind == RULE_GLOB_EXACT;

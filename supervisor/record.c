@@ -3,6 +3,7 @@
  */
 #include "supervisor/run.h"
 
+#include "supervisor/judge.h"
 #include "supervisor/proc.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
@@ -15,9 +16,7 @@ static char *rule_place(const struct rule *rule)
 	struct buf b = {0};
 	if (!rule)
 		return NULL;
-	buf_add_str(&b, rule->origin);
-	if (rule->line)
-		buf_addf(&b, ":%u", rule->line);
+	policy_format_place(&b, rule);
 	return buf_take(&b);
 }
 
@@ -60,13 +59,6 @@ static char *name_of(const struct waiter *w, const struct call_path *p, const st
 	return proc_absolute(w->who.tid, p->dirfd, p->given);
 }
 
-/* What presets keep secret they deny to be read; what they deny to be written alone is a habit. */
-static bool is_moot(const struct rule *rule)
-{
-	return rule && rule->source == RULE_PRESET && rule->effect == EFFECT_DENY &&
-	       !(rule->access & (ACCESS_R | ACCESS_X));
-}
-
 /* All but the program. */
 static void describe_call(const struct run *r, const struct waiter *w, const struct ruling *ruling,
 			  struct denial *d)
@@ -102,7 +94,7 @@ static void describe_call(const struct run *r, const struct waiter *w, const str
 	}
 	d->rule = ruling ? rule_place(ruling->rule) : NULL;
 	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
-	d->moot = ruling && is_moot(ruling->rule);
+	d->moot = ruling && judge_is_moot(ruling->rule);
 	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
 	d->note = note ? strdup(note) : NULL;
 }
@@ -177,10 +169,25 @@ void record_refused(struct run *r, const struct waiter *w, const struct ruling *
 	caller_add(r, w, &d);
 	recorder_decided(r, w, ruling, &d);
 	if (walks) {
-		walk_refused(r, w, &d);
+		walk_refused(&r->walks, w->who.gen, w->pid, w->call->path[0].given, &d);
 	} else {
-		walk_over(r, w->who);
+		walk_over(&r->walks, w->who.gen);
 		record_unasked(r, &d);
 	}
 	denial_release(&d);
+}
+
+static void tell_walk(void *run, const struct denial *d)
+{
+	record_unasked(run, d);
+}
+
+static void pass_over(void *run, const char *name)
+{
+	notice_by(run, RUN_NOTICE_PASSED_OVER, name);
+}
+
+void record_begin(struct run *r)
+{
+	r->walks = (struct walks){.arg = r, .tell = tell_walk, .passed_over = pass_over};
 }

@@ -5,6 +5,7 @@
 
 #include "supervisor/breadth.h"
 #include "supervisor/guard_move.h"
+#include "supervisor/judge.h"
 #include "supervisor/listener.h"
 #include "supervisor/place.h"
 #include "supervisor/proc.h"
@@ -124,32 +125,12 @@ static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
 	return bits;
 }
 
-static bool harder(enum effect a, enum effect b)
-{
-	static const int rank[] = {
-		[EFFECT_ALLOW] = 0, [EFFECT_ASK] = 1, [EFFECT_DENY] = 2, [EFFECT_FORBID] = 3};
-	return rank[a] > rank[b];
-}
-
-/* The policy on one path; "once" answers overrule everything but forbid. */
+/* The policy on one path, with the answers for once. */
 static struct decision decide_path(const struct run *r, pid_t pid, const char *path,
 				   uint32_t access, uint32_t *ret_asked)
 {
-	struct decision worst = {.effect = EFFECT_ALLOW};
-	uint32_t once = ruling_once_bits(r, pid, path);
-	*ret_asked = 0;
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
-		if (!(access & bit))
-			continue;
-		struct decision d = policy_decide(r->session->policy, path, bit);
-		if ((once & bit) && d.effect != EFFECT_FORBID)
-			d.effect = EFFECT_ALLOW;
-		if (d.effect != EFFECT_ALLOW)
-			*ret_asked |= bit;
-		if (harder(d.effect, worst.effect) || (d.effect == worst.effect && !worst.rule))
-			worst = d;
-	}
-	return worst;
+	return judge_path(r->session->policy, path, access, ruling_once_bits(r, pid, path),
+			  ret_asked);
 }
 
 static int cached_guard(struct run *r, const struct guard **ret)
@@ -609,12 +590,12 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 			d.effect = EFFECT_ALLOW;
 			out.asked[i] = 0;
 		}
-		if (i == 0 || harder(d.effect, out.effect)) {
+		if (i == 0 || judge_is_harder(d.effect, out.effect)) {
 			out.effect = d.effect;
 			out.rule = d.rule;
 		}
 	}
-	if (moves(w->call) && !harder(out.effect, EFFECT_ASK))
+	if (moves(w->call) && !judge_is_harder(out.effect, EFFECT_ASK))
 		ask_whole_move(r, w, &out);
 	if (out.effect != EFFECT_ALLOW)
 		return out;

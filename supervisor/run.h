@@ -3,8 +3,8 @@
  * engine.c, prepare.c (before it), asker.c (whom to ask), events.c (what the tracer tells),
  * finish.c (the end), refusal.c (a refused call, from its stop to its end), waiter.c (the
  * held threads), inquiry.c (what is asked about them), ruling.c (what the policy says), inplace.c
- * (what is allowed is done), answer.c (what an answer means), record.c and walk.c (what is told of
- * it), permissive.c, lifecycle.c (signals, time, leftovers) and rerun.c.
+ * (what is allowed is done), answer.c (what an answer means), record.c (what is told of it),
+ * permissive.c, lifecycle.c (signals, time, leftovers) and rerun.c.
  */
 #pragma once
 
@@ -24,6 +24,7 @@
 #include "supervisor/slowfs.h"
 #include "supervisor/terminals.h"
 #include "supervisor/verdict.h"
+#include "supervisor/walk.h"
 #include "supervisor/whose.h"
 #include "tracer/tracer.h"
 
@@ -99,16 +100,6 @@ struct look {
 	struct denial d; /* owned */
 };
 
-/* walk.c: an exec that was refused, and may be a step of a walk along PATH. */
-struct walk {
-	struct walk *next;
-	struct tracee_name who;
-	pid_t pid;
-	char *name;	 /* owned; what is looked for */
-	char *given;	 /* owned; the last place */
-	struct denial d; /* owned; the one that counts, if the walk finds nothing */
-};
-
 /* The directory whose things the guard was last seen to leave alone (ruling.c). */
 struct open_dir {
 	unsigned version; /* of the guard */
@@ -175,8 +166,8 @@ struct run {
 	struct once *onces;
 	struct budget budget;
 	struct look *looks;
-	struct recorder *recorder; /* owned; NULL: no trace is written */
-	struct walk *walks;
+	struct recorder *recorder;  /* owned; NULL: no trace is written */
+	struct walks walks;	    /* programs that are looked for along PATH */
 	struct denial_list unasked; /* retry: sandbox denials to be asked about at the end */
 	struct changes changes;
 	struct denial *asked_about; /* rerun.c: the denial whose question stands */
@@ -356,6 +347,8 @@ void ruling_once_keep(struct run *r, pid_t pid);
 
 /* record.c */
 
+void record_begin(struct run *r);
+
 /* Fill a denial from a call; ruling may be NULL. Its strings are owned: denial_release(). */
 void record_describe(const struct run *r, const struct waiter *w, const struct ruling *ruling,
 		     struct denial *d);
@@ -369,17 +362,6 @@ void record_refused(struct run *r, const struct waiter *w, const struct ruling *
 		    enum answered_by by);
 /* The same without the wait: in `retry`, what may still be asked about is kept for the end. */
 void record_unasked(struct run *r, const struct denial *d);
-
-/* walk.c: a program is looked for along PATH. */
-
-/* An exec was refused (EACCES): kept until it is known how the walk goes on. Copies the denial. */
-void walk_refused(struct run *r, const struct waiter *w, const struct denial *d);
-/* The thread did something else: what is kept of it was no walk, or the end of one. */
-void walk_over(struct run *r, struct tracee_name who);
-/* A new image, by this name as it was given (NULL: not known). */
-void walk_execed(struct run *r, struct tracee_name who, const char *given);
-/* The process ended; 0: all of them. */
-void walk_ended(struct run *r, pid_t pid);
 
 /* permissive.c: no wall */
 void permissive_enters(struct run *r, const struct tracer_event *ev);

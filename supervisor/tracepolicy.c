@@ -23,8 +23,6 @@ static void write_rule(struct jsonw *w, const struct rule *rule)
 	jsonw_kpath(w, "origin", rule->origin);
 	if (rule->line)
 		jsonw_kint(w, "line", rule->line);
-	if (rule->sensitive)
-		jsonw_kbool(w, "sensitive", true);
 	jsonw_end_object(w);
 	if (buf_error(&line))
 		w->out->failed = true;
@@ -53,14 +51,16 @@ static enum rule_source source_of(const char *name)
 	return RULE_FILE;
 }
 
-/* The line's rule, as it was: with another source and place than who parses it has. */
+/*
+ * The line's rule, as it was: with another source and place than who parses it has. Only a preset
+ * may have lines that mark something as sensitive.
+ */
 static int read_rule(const struct json *v, struct policy *p, struct policy_error *ret_error)
 {
 	const struct policy_vars vars = {.as_written = true};
 	const char *line = json_get_str(v, "rule"), *origin = json_get_str(v, "origin");
 	struct policy *one;
 	int64_t number = 0;
-	bool sensitive = false;
 	if (!line) {
 		snprintf(ret_error->text, sizeof ret_error->text,
 			 "expected rules with a member \"rule\" in its policy");
@@ -69,15 +69,13 @@ static int read_rule(const struct json *v, struct policy *p, struct policy_error
 	int err = policy_new(&one);
 	if (err)
 		return err;
-	err = policyfile_parse_line(one, line, RULE_FILE, &vars, ret_error);
+	err = policyfile_parse_line(one, line, RULE_PRESET, &vars, ret_error);
 	if (!err && policy_len(one) == 1) {
 		struct rule rule = *policy_at(one, 0);
-		json_bool(json_get(v, "sensitive"), &sensitive);
 		json_get_int(v, "line", &number);
 		rule.source = source_of(json_get_str(v, "source"));
 		rule.origin = (char *)(uintptr_t)(origin ? origin : "the trace");
 		rule.line = number > 0 && number < INT32_MAX ? (unsigned)number : 0;
-		rule.sensitive = sensitive;
 		err = policy_add(p, &rule);
 	}
 	policy_free(one);

@@ -4,11 +4,21 @@
  * could be run. So a refused exec is kept until the thread's next step is known. It is told once,
  * where the walk finds nothing; where it does, there was nothing that failed.
  */
-#include "supervisor/run.h"
+#include "supervisor/walk.h"
 
 #include "tracer/util.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+struct walk {
+	struct walk *next;
+	uint64_t who;
+	pid_t pid;
+	char *name;	 /* owned; what is looked for */
+	char *given;	 /* owned; the last place */
+	struct denial d; /* owned; the one that counts, if the walk finds nothing */
+};
 
 static const char *base_of(const char *path)
 {
@@ -24,11 +34,11 @@ static void walk_free(struct walk *k)
 	free(k);
 }
 
-static struct walk *take(struct run *r, struct tracee_name who)
+static struct walk *take(struct walks *l, uint64_t who)
 {
-	for (struct walk **p = &r->walks; *p; p = &(*p)->next) {
+	for (struct walk **p = &l->first; *p; p = &(*p)->next) {
 		struct walk *k = *p;
-		if (k->who.gen != who.gen)
+		if (k->who != who)
 			continue;
 		*p = k->next;
 		return k;
@@ -36,9 +46,9 @@ static struct walk *take(struct run *r, struct tracee_name who)
 	return NULL;
 }
 
-static void tell(struct run *r, struct walk *k)
+static void tell(const struct walks *l, struct walk *k)
 {
-	record_unasked(r, &k->d);
+	l->tell(l->arg, &k->d);
 	walk_free(k);
 }
 
@@ -53,15 +63,13 @@ static bool counts_more(const struct denial *d, const struct denial *than)
 	return d->verdict == VERDICT_SANDBOX && than->verdict != VERDICT_SANDBOX;
 }
 
-static struct walk *begin(const struct waiter *w, const char *given, const struct denial *d)
+static struct walk *begin(uint64_t who, pid_t pid, const char *given, const struct denial *d)
 {
 	struct walk *k = calloc(1, sizeof *k);
 	if (!k)
 		return NULL;
-	*k = (struct walk){.who = w->who,
-			   .pid = w->pid,
-			   .name = strdup(base_of(given)),
-			   .given = strdup(given)};
+	*k = (struct walk){
+		.who = who, .pid = pid, .name = strdup(base_of(given)), .given = strdup(given)};
 	if (k->name && k->given && !denial_copy(d, &k->d))
 		return k;
 	walk_free(k);
@@ -86,59 +94,59 @@ static bool step(struct walk *k, const char *given, const struct denial *d)
 	return true;
 }
 
-void walk_refused(struct run *r, const struct waiter *w, const struct denial *d)
+void walk_refused(struct walks *l, uint64_t who, pid_t pid, const char *given,
+		  const struct denial *d)
 {
-	const char *given = w->call->path[0].given;
-	struct walk *k = take(r, w->who);
+	struct walk *k = take(l, who);
 	/* Also where PATH has a directory twice. */
 	if (k && (!given || !same_name(k, given))) {
-		tell(r, k);
+		tell(l, k);
 		k = NULL;
 	}
 	if (!k && given)
-		k = begin(w, given, d);
+		k = begin(who, pid, given, d);
 	else if (k && !step(k, given, d)) {
-		tell(r, k);
+		tell(l, k);
 		k = NULL;
 	}
 	if (!k) { /* it can't be kept: told at once */
-		record_unasked(r, d);
+		l->tell(l->arg, d);
 		return;
 	}
-	k->next = r->walks;
-	r->walks = k;
+	k->next = l->first;
+	l->first = k;
 }
 
-void walk_over(struct run *r, struct tracee_name who)
+void walk_over(struct walks *l, uint64_t who)
 {
-	struct walk *k = take(r, who);
+	struct walk *k = take(l, who);
 	if (k)
-		tell(r, k);
+		tell(l, k);
 }
 
-void walk_execed(struct run *r, struct tracee_name who, const char *given)
+void walk_execed(struct walks *l, uint64_t who, const char *given)
 {
-	struct walk *k = take(r, who);
+	struct walk *k = take(l, who);
 	if (!k)
 		return;
 	if (given && (!same_name(k, given) || !strcmp(k->given, given))) {
-		tell(r, k);
+		tell(l, k);
 		return;
 	}
-	if (k->d.verdict == VERDICT_SANDBOX)
-		notice_by(r, RUN_NOTICE_PASSED_OVER, k->name);
+	if (k->d.verdict == VERDICT_SANDBOX && l->passed_over)
+		l->passed_over(l->arg, k->name);
 	walk_free(k);
 }
 
-void walk_ended(struct run *r, pid_t pid)
+void walk_ended(struct walks *l, pid_t pid)
 {
-	for (struct walk **p = &r->walks; *p;) {
+	for (struct walk **p = &l->first; *p;) {
 		struct walk *k = *p;
 		if (pid && k->pid != pid) {
 			p = &k->next;
 			continue;
 		}
 		*p = k->next;
-		tell(r, k);
+		tell(l, k);
 	}
 }
