@@ -163,7 +163,7 @@ static void see_path(struct run *r, struct sight *s, const struct waiter *w, uns
 	if (ruling_is_unnamed(w->call, i))
 		return;
 	struct trace_path *p = add_path(s, at, from->error);
-	if (!p->real && !p->told && from->given && from->error)
+	if (!p->real && !p->told && from->given && (from->error || at->object < 0))
 		p->told = keep(s, proc_absolute(w->who.tid, from->dirfd, from->given));
 	const char *name = p->real ? p->real : p->told;
 	if (from->given && from->given[0] && (!name || strcmp(from->given, name) != 0))
@@ -270,8 +270,18 @@ void recorder_enters(struct run *r, const struct tracer_event *ev)
 	struct waiter w = {
 		.who = ev->who, .pid = ev->pid, .call = ev->call, .own_domain = ev->own_domain};
 	struct call_view view = {ev->who.tid, ev->pid};
-	if (r->recorder && !call_resolve(ev->call, view))
-		recorder_looks(r, &w);
+	if (!r->recorder)
+		return;
+	/* Nobody waits for a file system that may not answer: its names are told as they were said.
+	 */
+	bool slow = slowfs_concerns(r->slowfs, ev->call, view);
+	if (!slow && call_resolve(ev->call, view))
+		return;
+	recorder_looks(r, &w);
+	struct sight *s = find(r->recorder, ev->who);
+	if (slow && s)
+		s->ev.unsure[s->ev.unsure_len++] =
+			"it lies on a file system that may not answer, and was not looked at";
 }
 
 /* The call is over; -512 and its like were never seen by the program. */
