@@ -76,6 +76,7 @@ static int configure(struct agent *a, const struct options *o)
 	if (err)
 		return err;
 	c->kind = o->provider;
+	c->stall_timeout_s = o->stall_timeout;
 	if (c->kind == PROVIDER_AUTO && o->endpoint)
 		c->kind = PROVIDER_OPENAI;
 	c->script_text = demo_script;

@@ -217,6 +217,7 @@ void copilot_free(struct copilot *c)
 {
 	provider_config_free(&c->config);
 	provider_config_set(&c->token, NULL);
+	provider_config_set(&c->previous, NULL);
 	free(c->source);
 	github_release(&c->github);
 	copilot_grant_free(&c->grant);
@@ -311,6 +312,8 @@ static int exchange(struct copilot *c, struct asker *asker, const volatile sig_a
 	if (err)
 		return provider_fail(ret_error, PROVIDER_FAIL_AUTH, -EIO,
 				     "%s: check the account at github.com/settings/copilot", why);
+	provider_config_set(&c->previous, NULL);
+	c->previous = TAKE_PTR(c->grant.bearer);
 	copilot_grant_free(&c->grant);
 	c->grant = grant;
 	c->granted_ms = boot_ms();
@@ -401,6 +404,7 @@ const char *copilot_source(const struct copilot *c)
 void copilot_redact(const struct copilot *c, char *text)
 {
 	error_redact(text, c->grant.bearer);
+	error_redact(text, c->previous);
 	error_redact(text, c->token);
 }
 

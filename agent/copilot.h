@@ -32,6 +32,7 @@ struct copilot {
 	char *token, *source;	    /* NULL where the bearer is a ready one */
 	bool direct;		    /* the token is the bearer */
 	struct copilot_grant grant; /* {0} before the first exchange */
+	char *previous;		    /* the bearer before: a server may still speak of it */
 	int64_t granted_ms;	    /* CLOCK_BOOTTIME, so that a suspended machine ages too */
 };
 

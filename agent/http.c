@@ -314,7 +314,8 @@ static int explain(struct transfer *t, CURLcode code)
 	case CURLE_BAD_CONTENT_ENCODING:
 	case CURLE_WRITE_ERROR:
 	case CURLE_WEIRD_SERVER_REPLY:
-		return failed(r, -EBADMSG, true, "the answer of %s is garbled: try again (%s)",
+		return failed(r, -EBADMSG, false,
+			      "the answer of %s is garbled: check the endpoint and the proxy (%s)",
 			      host, detail);
 	case CURLE_OUT_OF_MEMORY:
 		return failed(r, -ENOMEM, false, "not enough memory");

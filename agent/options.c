@@ -109,6 +109,8 @@ static bool apply(struct options *o, enum option_key key, const char *v)
 		return take_number(key, v, &o->max_steps);
 	case OPT_MAX_SECONDS:
 		return take_number(key, v, &o->max_seconds);
+	case OPT_STALL_TIMEOUT:
+		return take_number(key, v, &o->stall_timeout);
 	case OPT_VERBOSE:
 		o->verbose = true;
 		return true;
@@ -249,8 +251,9 @@ void options_help(void)
 	buf_add_str(&out, "and, for its tools, as `warder run --help` explains them:\n");
 	add_all_shared(&out);
 	buf_add_str(&out,
-		    "Accounts: copilot WARDER_COPILOT_TOKEN COPILOT_GITHUB_TOKEN GH_TOKEN\n"
-		    "GITHUB_TOKEN; openai OPENAI_API_KEY OPENAI_BASE_URL; with none: a script.\n");
+		    "Accounts: copilot by COPILOT_GITHUB_TOKEN, GH_TOKEN, GITHUB_TOKEN, `warder "
+		    "login`,\n"
+		    "gh or an editor; openai by OPENAI_API_KEY, OPENAI_BASE_URL; else a script.\n");
 	buf_add_str(&out, "Status: 0 done, 1 the turn failed, 2 usage, 125 could not.\n\n"
 			  "  warder agent -p 'why does make fail?'\n"
 			  "  git diff | warder agent --output json -p -\n");

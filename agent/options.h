@@ -14,7 +14,7 @@ struct options {
 	const char *model, *endpoint, *script;
 	const char *resume; /* NULL: a new session; "": the last one */
 	unsigned context;
-	unsigned max_steps, max_seconds;
+	unsigned max_steps, max_seconds, stall_timeout;
 	bool verbose;
 	struct cli_options shared;
 };

@@ -1,5 +1,6 @@
 #include "agent/provider_error.h"
 
+#include "supervisor/redact.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -124,8 +125,10 @@ static void fill_text(struct provider_error *ret, const char *sentence, const ch
 {
 	struct buf text = {0};
 	buf_add_str(&text, sentence);
-	if (said && *said)
-		buf_addf(&text, "; the server says: %s", said);
+	if (said && *said) {
+		buf_add_str(&text, "; the server says: ");
+		redact_add(&text, said); /* a token that it echoes need not be one of ours */
+	}
 	if (ret->status && ret->request_id[0])
 		buf_addf(&text, " (HTTP %d, request id %s)", ret->status, ret->request_id);
 	else if (ret->status)
