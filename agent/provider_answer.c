@@ -147,14 +147,16 @@ static int tell_form(struct answer *a, const char *content_type)
 	bool says_stream = !strncasecmp(content_type, "text/event-stream", 17);
 	const char *head = buf_str(&a->plain);
 	head += strspn(head, " \t\r\n");
+	if (!*head)
+		return 0; /* whatever is said: one and the same answer comes in any pieces */
 	if (*head == '{')
 		a->form = ANSWER_PLAIN;
 	else if (*head == '<')
 		return answer_complain(a, -EPROTO, "the answer is no model's but ",
 				       says_stream || !*content_type ? "a web page" : content_type);
-	else if (says_stream || (*head && strchr(":deir\xef", *head))) /* a comment, a field */
+	else if (says_stream || strchr(":deir\xef", *head)) /* a comment, a field */
 		a->form = ANSWER_STREAM;
-	else if (*head)
+	else
 		return answer_complain(a, -EPROTO, "the answer is no model's but ",
 				       *content_type ? content_type : "something else");
 	return 0;
