@@ -10,6 +10,7 @@
 #include "supervisor/compile.h"
 #include "supervisor/engine.h"
 #include "supervisor/warder.h"
+#include "tracer/trace.h"
 #include "tracer/tracer.h"
 #include "tracer/util.h"
 
@@ -19,6 +20,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -88,6 +90,49 @@ static int compile(struct bench *b, double *ret)
 	if (r == 0)
 		llruleset_free(rs);
 	return r;
+}
+
+/* A typical line of each kind that a program has many of, over and over. */
+static const char strace_text[] =
+	"10 newfstatat(AT_FDCWD, \"/usr/include/linux/falloc.h\", {st_mode=S_IFREG|0644, "
+	"st_size=3584, ...}, 0) = 0\n"
+	"10 openat(AT_FDCWD, \"/usr/include/linux/falloc.h\", O_RDONLY|O_NOCTTY) = 4\n"
+	"10 read(4, \"/* SPDX-License-Identifier: GPL-2\"..., 3584) = 3584\n"
+	"10 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0\n"
+	"10 close(4) = 0\n"
+	"10 openat(AT_FDCWD, \"falloc.o\", O_RDWR|O_CREAT|O_TRUNC, 0666) = -1 EACCES (Permission "
+	"denied)\n"
+	"10 access(\"sub/falloc.d\", F_OK) = -1 ENOENT (No such file or directory)\n";
+#define STRACE_LINES  7
+#define STRACE_COPIES 3000
+
+/* One line of strace's text, read as a trace: `warder replay` without a decision. */
+static int import(struct bench *b, double *ret)
+{
+	struct trace_options options = {.cwd = "/project"};
+	struct trace_error error = {{0}};
+	struct trace_reader *r = NULL;
+	struct trace_event ev;
+	char name[64];
+	(void)b;
+	int fd AUTOCLOSE = memfd_create("strace", MFD_CLOEXEC);
+	for (int i = 0; i < STRACE_COPIES; i++)
+		if (write(fd, strace_text, sizeof(strace_text) - 1) < 0)
+			return -errno;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	double start = now_ns();
+	int got = trace_open(name, &options, &r, &error);
+	if (got < 0)
+		return got;
+	uint64_t events = 0;
+	while ((got = trace_next(r, &ev, &error)) == 1)
+		events++;
+	bool whole = trace_faults(r) == 0 && events == 2 * STRACE_COPIES;
+	trace_close(r);
+	*ret = (now_ns() - start) / (STRACE_COPIES * STRACE_LINES);
+	return got < 0 ? got : whole ? 0 : -EINVAL;
 }
 
 /* ---- a stop: the same opens with the bare tracer, and without it ---- */
@@ -212,6 +257,7 @@ static const struct act {
 	{"decide", "one access on one path under the default policy", decide},
 	{"model", "what the kernel would grant on a directory", model},
 	{"compile", "the default policy into a Landlock ruleset", compile},
+	{"import", "a line of strace's text, read as a trace", import},
 	{"stop", "one ptrace stop of an open, all in", stop},
 	{"report", "a refused open, reported, beside the open itself", refused},
 	{"brokered", "an open that the broker does in place", brokered},

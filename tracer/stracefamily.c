@@ -53,20 +53,48 @@ void stracefamily_release(struct strace_family *f)
 	*f = (struct strace_family){0};
 }
 
-/* Does the file begin with the exec of strace's own child? */
-static bool begins_with_exec(const char *file)
+/* The first line of a file; false: it can't be read. `ret` points to nothing any more. */
+static bool first_line(const char *file, struct straceline *ret, bool *ret_is_exec)
 {
 	struct traceinput *in = NULL;
-	struct straceline line = {0};
 	char *text = NULL;
 	size_t len = 0;
 	if (traceinput_open(file, &in) < 0)
 		return false;
-	if (traceinput_line(in, &text, &len) == 1)
-		straceline_parse(text, len, &line);
-	bool is = line.kind == STRACELINE_CALL && strace_span_is(line.name, "execve");
+	bool got = traceinput_line(in, &text, &len) == 1;
+	if (got) {
+		straceline_parse(text, len, ret);
+		*ret_is_exec = ret->kind == STRACELINE_CALL && strace_span_is(ret->name, "execve");
+	}
 	traceinput_close(in);
-	return is;
+	return got;
+}
+
+/* Does the file begin with the exec of strace's own child? */
+static bool begins_with_exec(const char *file)
+{
+	struct straceline line;
+	bool is = false;
+	return first_line(file, &line, &is) && is;
+}
+
+size_t straceimport_together(const char *const *files, size_t n)
+{
+	struct straceline line;
+	bool ignored = false;
+	pid_t pid = 0;
+	size_t len = 0;
+	size_t other = 0;
+	size_t k = 1;
+	if (n < 2 || !straceimport_family(files[0], &pid, &len))
+		return 1;
+	while (k < n && straceimport_family(files[k], &pid, &other) && other == len &&
+	       !memcmp(files[k], files[0], len))
+		k++;
+	if (k == 1 || !first_line(files[0], &line, &ignored) || line.pid ||
+	    line.kind == STRACELINE_BAD || line.kind == STRACELINE_NOTHING)
+		return 1;
+	return k;
 }
 
 /* Which is to be read next: one that was born; the first of all; else by number. */

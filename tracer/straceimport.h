@@ -24,5 +24,11 @@ int straceimport_open(struct traceinput *in, const struct trace_options *o,
  */
 int straceimport_open_family(const char *const *files, size_t n, const struct trace_options *o,
 			     struct trace_source *ret, struct trace_error *ret_error);
+/*
+ * How many of the files, from the first on, are of one run of strace -ff: their names differ in the
+ * pid alone, and the first is strace's text without pids. 1: it stands alone (or can't be read).
+ * Blocks as opening and reading a file does.
+ */
+size_t straceimport_together(const char *const *files, size_t n);
 /* The pid of a file's name NAME.PID, and the length of NAME with its dot; false: it has none. */
 bool straceimport_family(const char *file, pid_t *ret_pid, size_t *ret_len);

@@ -233,6 +233,20 @@ int trace_open(const char *file, const struct trace_options *o, struct trace_rea
 	return err;
 }
 
+int trace_open_first(const char *const *files, size_t n, const struct trace_options *o,
+		     struct trace_reader **ret, size_t *ret_n, struct trace_error *ret_error)
+{
+	struct trace_source source;
+	size_t k = straceimport_together(files, n);
+	int err = k == 1 ? trace_open(files[0], o, ret, ret_error)
+			 : straceimport_open_family(files, k, o, &source, ret_error);
+	if (!err && k > 1)
+		err = trace_open_source(files[0], source, ret);
+	if (!err)
+		*ret_n = k;
+	return err;
+}
+
 void trace_close(struct trace_reader *r)
 {
 	if (!r)

@@ -195,6 +195,12 @@ struct trace_reader;
  */
 int trace_open(const char *file, const struct trace_options *o, struct trace_reader **ret,
 	       struct trace_error *ret_error);
+/*
+ * The same of several files, of which the first ones may belong together (strace -ff's, one a
+ * process). *ret_n: how many of them this reader is of.
+ */
+int trace_open_first(const char *const *files, size_t n, const struct trace_options *o,
+		     struct trace_reader **ret, size_t *ret_n, struct trace_error *ret_error);
 /* A reader of a source that is there already (tests; several files as one). Takes it over. */
 int trace_open_source(const char *name, struct trace_source source, struct trace_reader **ret);
 void trace_close(struct trace_reader *r);

@@ -463,19 +463,19 @@ Test(straceimport, a_family_of_files)
 {
 	static const char *const files[] = {"t.11", "t.12", "t.100"};
 	struct trace_options o = {.cwd = CWD};
-	struct trace_source source = {0};
 	struct trace_error error = {0};
 	struct trace_reader *r = NULL;
 	struct told t = {0};
 	char dir[PATH_MAX];
+	size_t n = 0;
 	tempdir_enter(dir);
 	tempdir_file("t.100",
 		     "execve(\"/bin/a\", [\"a\"], 0x7f /* 9 vars */) = 0\nchdir(\"/tmp\") = 0\n"
 		     "fork() = 12\nchdir(\"/srv\") = 0\n+++ exited with 0 +++\n");
 	tempdir_file("t.12", "fork() = 11\nunlink(\"x\") = 0\n+++ exited with 0 +++\n");
 	tempdir_file("t.11", "unlink(\"y\") = 0\n+++ exited with 1 +++\n");
-	cr_assert_eq(straceimport_open_family(files, ARRAY_LEN(files), &o, &source, &error), 0);
-	cr_assert_eq(trace_open_source("t", source, &r), 0);
+	cr_assert_eq(trace_open_first(files, ARRAY_LEN(files), &o, &r, &n, &error), 0);
+	cr_expect_eq(n, ARRAY_LEN(files));
 	drain(r, &t);
 	cr_expect_str_eq(buf_str(&t.events),
 			 "100 execve /bin/a file 0\n100 exec /bin/a\n100 fork 12\n100 exit 0\n"
@@ -512,6 +512,24 @@ Test(straceimport, names_of_a_family)
 		cr_expect_eq(pid, names[i].pid, "%s", names[i].file);
 		cr_expect_eq(len, names[i].len, "%s", names[i].file);
 	}
+}
+
+/* What is no family: other names, numbers by chance, a trace of ours. */
+Test(straceimport, who_belongs_together)
+{
+	static const char *const files[] = {"a.1", "a.2", "b.3", "c.1", "c.2", "d.1", "d.2", "e.1"};
+	static const size_t together[] = {2, 1, 1, 1, 1, 1, 1, 1};
+	char dir[PATH_MAX];
+	tempdir_enter(dir);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		tempdir_file(files[i], "%s",
+			     *files[i] == 'c'	? "{\"warder_trace\":1}\n"
+			     : *files[i] == 'd' ? "7 close(3) = 0\n"
+						: "close(3) = 0\n");
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		cr_expect_eq(straceimport_together(files + i, ARRAY_LEN(files) - i), together[i],
+			     "%s", files[i]);
+	tempdir_leave(dir);
 }
 
 static long max_rss_kib(void)
