@@ -3,10 +3,10 @@
  */
 #include "supervisor/cli.h"
 #include "supervisor/cli_why.h"
-#include "tracer/util.h"
 
 #include "agent/cli_agent.h"
 #include "agent/cli_doctor.h"
+#include "agent/completion.h"
 #include "agent/login.h"
 #include "agent/mcp.h"
 #include "agent/toolchild.h"
@@ -15,12 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct subcommand {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *synopsis; /* NULL: not for people */
-	const char *help;
-} subcommands[] = {
+static int complete(int argc, char **argv);
+
+static const struct subcommand subcommands[] = {
 	{"run", cli_run, "run     [OPTIONS] [--] COMMAND [ARG...]",
 	 "run any command under supervision"},
 	{"record", cli_record, "record  -o TRACE [OPTIONS] [--] COMMAND [ARG...]",
@@ -38,8 +35,16 @@ static const struct subcommand {
 	 "what the policy says of a path, and why"},
 	{"mcp", mcp_main, "mcp     [OPTIONS]", "the tools as an MCP server on stdio"},
 	{"doctor", cli_doctor, "doctor  [--json]", "can this machine supervise? tries it"},
+	{"completion", completion_main, "completion bash|zsh|fish", "the shell's completions"},
+	{"complete", complete, NULL, NULL},
 	{"tool-child", toolchild_main, NULL, NULL},
+	{0},
 };
+
+static int complete(int argc, char **argv)
+{
+	return completion_complete(subcommands, argc, argv);
+}
 
 static void help(FILE *out)
 {
@@ -47,7 +52,7 @@ static void help(FILE *out)
 	      "Runs tools behind a Landlock wall, sees exactly what the kernel refused, asks, goes "
 	      "on.\n\n",
 	      out);
-	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
+	for (size_t i = 0; subcommands[i].name; i++)
 		if (subcommands[i].synopsis)
 			fprintf(out, "  warder %-55s %s\n", subcommands[i].synopsis,
 				subcommands[i].help);
@@ -73,7 +78,7 @@ int main(int argc, char **argv)
 		help(stdout);
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
+	for (size_t i = 0; subcommands[i].name; i++)
 		if (!strcmp(subcommands[i].name, word))
 			return subcommands[i].run(argc - 1, argv + 1);
 	cli_complain("unknown subcommand '%s'; see warder --help", word);
