@@ -357,7 +357,7 @@ static int on_seccomp(struct tracer *tr, struct tracee *t)
 static void on_signal(struct tracer *tr, struct tracee *t, int sig)
 {
 	waits_signalled(t);
-	fastpath_surface(tr->fast, t);
+	fastpath_signalled(tr->fast, t);
 	act_resume(t, jobs_signal(tr->terminal_session, t->tgid, sig));
 }
 

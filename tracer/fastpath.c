@@ -104,7 +104,7 @@ static void patch_object(struct fastpath *f, struct tracee *t, const struct obje
 			continue;
 		const struct mm_site *s = mm_site(t->mm, job[n].site.syscall + 2);
 		job[n].site.way = f->way;
-		n += s && !s->stub && !s->hopeless;
+		n += s && !s->stub && !s->hopeless && !(job[n].site.several && t->mm->signalled);
 	}
 	if (mem < 0) { /* it is not dumpable, or gone */
 		t->mm->closed = true;
@@ -241,6 +241,13 @@ void fastpath_surface(struct fastpath *f, struct tracee *t)
 	const struct mm_site *s = mm_site_of_stub(t->mm, ip);
 	if (s && stands(f, t, s))
 		(void)regs_leave_stub(t->tid, &s->site, s->stub, mark_at(f, s, ip)); /* ESRCH */
+}
+
+void fastpath_signalled(struct fastpath *f, struct tracee *t)
+{
+	if (t->mm)
+		t->mm->signalled = true;
+	fastpath_surface(f, t);
 }
 
 /* Does it come from the marked call of this stub? The mark may have met something there. */

@@ -66,6 +66,8 @@ void fastpath_close(struct fastpath *f, struct tracee *t);
  * begun anew, are as if there were no stub.
  */
 void fastpath_surface(struct fastpath *f, struct tracee *t);
+/* The same, and a signal is about to be delivered to it. */
+void fastpath_signalled(struct fastpath *f, struct tracee *t);
 
 /* ---- at a seccomp stop of a watched call ---- */
 

@@ -25,6 +25,7 @@ struct mm *mm_copy(const struct mm *mm)
 	if (!copy)
 		return NULL;
 	copy->closed = mm->closed;
+	copy->signalled = mm->signalled;
 	copy->filtered = mm->filtered;
 	copy->site = mm->len ? malloc(mm->len * sizeof(*mm->site)) : NULL;
 	if (!copy->site)

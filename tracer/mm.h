@@ -22,8 +22,9 @@ struct mm_site {
 
 struct mm {
 	unsigned tasks;
-	bool closed;   /* no site is changed any more */
-	bool filtered; /* by a seccomp filter of the program's own; the next image will be, too */
+	bool closed;	/* no site is changed any more */
+	bool signalled; /* a handler may be on a stack, and return between any two instructions */
+	bool filtered;	/* by a seccomp filter of the program's own; the next image will be, too */
 	size_t len, cap;
 	struct mm_site *site; /* owned; up to MM_SITES_MAX */
 };

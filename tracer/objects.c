@@ -215,20 +215,44 @@ static void scan(struct object *o, const struct maps_region *where, uint64_t at,
 	}
 }
 
+/*
+ * Go's Syscall6, through which its os package opens (1.18 to 1.24): mov %rsi,%r10; mov %rdi,%rdx;
+ * mov %rcx,%rsi; mov %rbx,%rdi; syscall. The last two moves make room for a jump.
+ */
+static const uint8_t go_code[] = {0x49, 0x89, 0xf2, 0x48, 0x89, 0xfa, 0x48,
+				  0x89, 0xce, 0x48, 0x89, 0xdf, 0x0f, 0x05};
+#define GO_MOVES 6
+
+static void scan_go(struct object *o, const struct maps_region *where, uint64_t at,
+		    const uint8_t *code, size_t len)
+{
+	const uint8_t *p = memmem(code, len, go_code, sizeof(go_code));
+	const size_t before = sizeof(go_code) - SYSCALL_SIZE;
+
+	if (!p)
+		return;
+	struct stub_site site = site_of(&sysents[SYS_ID_openat]);
+	memcpy(site.before, go_code + before - GO_MOVES, GO_MOVES);
+	site.before_len = GO_MOVES;
+	site.several = true;
+	add_site(o, offset_of(where, at + (size_t)(p - code) + before), &site);
+}
+
 static void scan_text(struct object *o, pid_t tid, const struct maps_region *where,
 		      const struct elfmem_text *text)
 {
-	const size_t overlap = STUB_JUMP + SYSCALL_SIZE - 1;
+	const size_t overlap = sizeof(go_code) - 1;
 	uint8_t *code AUTOFREE = malloc(SCAN_CHUNK);
 	uint64_t at = where->start, end = text->end < where->end ? text->end : where->end;
 
-	if (end - at > SCAN_MAX)
-		return;
+	if (end - at > SCAN_MAX) /* Go's own packages come first */
+		end = at + SCAN_MAX;
 	while (code && at + overlap < end && o->len + SLOTS_SPARE < o->slots) {
 		size_t n = end - at < SCAN_CHUNK ? end - at : SCAN_CHUNK;
 		if (mem_read(tid, at, code, n) < 0)
 			return;
 		scan(o, where, at, code, n);
+		scan_go(o, where, at, code, n);
 		at += n - overlap;
 	}
 }

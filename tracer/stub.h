@@ -33,10 +33,11 @@ enum stub_way {
 
 struct stub_site {
 	uint64_t syscall;	       /* address of the syscall instruction */
-	uint8_t before[STUB_INSN_MAX]; /* the instruction before it, which is replaced */
+	uint8_t before[STUB_INSN_MAX]; /* what is before it, which is replaced: an instruction, */
 	uint8_t before_len;	       /* at least STUB_JUMP */
 	int32_t nr;		       /* the watched number */
 	uint8_t mark_arg;	       /* 0, 1 or 2: which argument carries the mark */
+	bool several;		       /* or some, each of which can be run twice */
 	bool two_paths;		       /* EXDEV can be Landlock's */
 	enum stub_way way;
 };

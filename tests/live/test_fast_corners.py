@@ -10,8 +10,82 @@ import subprocess
 import time
 
 import run_help
-from run_help import both_users, fixture
+from run_help import both_users, fixture, needs
 from test_fast import FastCase
+
+GO = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+)
+
+// opens TIMES GOOD SECRET: so often on each of four threads, one in ten refused; then in a child.
+func opens(times int, good string, secret string, wrong chan int) {
+	runtime.LockOSThread()
+	bad := 0
+	for i := 0; i < times; i++ {
+		f, err := os.Open(good)
+		if err != nil {
+			bad++
+		} else {
+			f.Close()
+		}
+		if i%10 == 9 {
+			_, err = os.Open(secret)
+			if e, ok := err.(*os.PathError); !ok || e.Err != syscall.EACCES {
+				bad++
+			}
+		}
+	}
+	wrong <- bad
+}
+
+func main() {
+	times, _ := strconv.Atoi(os.Args[1])
+	wrong := make(chan int)
+	sum := 0
+	for t := 0; t < 4; t++ {
+		go opens(times, os.Args[2], os.Args[3], wrong)
+	}
+	for t := 0; t < 4; t++ {
+		sum += <-wrong
+	}
+	fmt.Println("wrong", sum)
+	if len(os.Args) == 4 {
+		child := exec.Command(os.Args[0], os.Args[1], os.Args[2], os.Args[3], "child")
+		child.Stdout = os.Stdout
+		if child.Run() != nil {
+			fmt.Println("no child")
+		}
+	}
+}
+"""
+
+
+@both_users
+class Go(FastCase):
+    @needs("go")
+    def test_a_go_program(self):
+        """Its threads are there before its first open, and preempt each other by signals."""
+        self.write("home/main.go", GO)
+        program = os.path.join(self.project, "opens")
+        built = subprocess.run(["go", "build", "-o", program, "main.go"], cwd=self.home, capture_output=True, text=True,
+                               env={**os.environ, "HOME": self.home, "GO111MODULE": "off", "GOFLAGS": "",
+                                    "GOCACHE": os.path.join(self.home, "cache"), "CGO_ENABLED": "0"}, timeout=100)
+        if built.returncode:
+            self.skipTest(f"go can't build: {built.stderr[:200]}")
+        self.own(program)
+        on, off = self.both_ways(program, "300", self.good, self.secret)
+        self.assertEqual("wrong 0\nwrong 0\n", on.out)
+        self.assertEqual(2 * 4 * 30, on.denials(self.secret)[0]["count"])
+        self.assertLess(4 * self.stops(on), self.stops(off), on)
+        self.assertGreater(self.stops(off), 2 * 2 * 4 * 300)
 
 
 @both_users

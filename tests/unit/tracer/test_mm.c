@@ -26,10 +26,11 @@ Test(mm, a_copy_grows_by_itself)
 		struct mm *mm = mm_new();
 		for (uint64_t ip = 1; ip <= n; ip++)
 			mm_site(mm, ip)->hits = 7;
-		mm->closed = mm->filtered = n % 2;
+		mm->closed = mm->filtered = mm->signalled = n % 2;
 		struct mm *copy = mm_copy(mm);
 		cr_expect_eq(copy->len, n);
 		cr_expect_eq(copy->closed, mm->closed);
+		cr_expect_eq(copy->signalled, mm->signalled);
 		cr_expect_eq(copy->filtered, mm->filtered);
 		cr_expect_eq(copy->tasks, 1u);
 		for (uint64_t ip = 1; ip <= MM_SITES_MAX; ip++)

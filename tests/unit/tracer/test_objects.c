@@ -148,6 +148,33 @@ Test(objects, a_site_and_the_others_in_the_text)
 	image_free(&im);
 }
 
+/* Two short moves make room for the jump, if nobody can be between them. */
+Test(objects, what_go_programs_open_by)
+{
+	static const uint8_t code[] = {0x49, 0x89, 0xf2, 0x48, 0x89, 0xfa, 0x48,
+				       0x89, 0xce, 0x48, 0x89, 0xdf, 0x0f, 0x05};
+	struct image im = image_new();
+	struct objects *os = objects_new();
+	struct stub_site site;
+	uint64_t stub;
+
+	memcpy(im.at + TEXT + 0x500, code, sizeof(code));
+	const struct object *o = objects_survey(os, getpid(), &im.where, (uintptr_t)im.at);
+	cr_assert_not_null(o);
+	cr_assert_eq(o->len, 2u);
+	cr_assert(object_site(o, 1, &im.where, &site, &stub));
+	cr_expect_eq(site.syscall, (uintptr_t)im.at + TEXT + 0x500 + 12);
+	cr_expect_eq(site.before_len, 6u);
+	cr_expect_arr_eq(site.before, code + 6, 6);
+	cr_expect(site.several);
+	cr_expect_eq(site.nr, SYS_openat);
+	cr_expect_eq(site.mark_arg, 2u);
+	cr_assert(object_site(o, 0, &im.where, &site, &stub));
+	cr_expect_not(site.several);
+	objects_free(os);
+	image_free(&im);
+}
+
 /* Over the pieces that the text is read in. */
 Test(objects, sites_at_every_offset_of_a_large_text)
 {
