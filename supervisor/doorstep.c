@@ -32,10 +32,8 @@ static int look_at_fd(struct waiter *w)
 	if (at->object < 0 || fstat(at->object, &at->st))
 		return -errno;
 	at->exists = true;
-	int err = path_of_object(at->object, &at->st, &at->real);
+	int err = path_of_file(at);
 	at->unreachable = err != 0;
-	if (!err)
-		err = path_hold_parent(at);
 	return err == -ENOMEM ? err : 0;
 }
 

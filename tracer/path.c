@@ -78,17 +78,27 @@ static bool is_inode(const struct stat *st, const char *path)
 	       there.st_ino == st->st_ino;
 }
 
-int path_of_object(int fd, const struct stat *st, char **ret)
+/* What the kernel calls it; nothing says that it is true. */
+static int read_name(int fd, char text[PATH_MAX + 1])
 {
 	char link[40];
-	char text[PATH_MAX + 1];
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(link, text, sizeof(text) - 1);
+	ssize_t n = readlink(link, text, PATH_MAX);
 	if (n < 0)
 		return errno == ENAMETOOLONG ? -ENOENT : -errno;
 	text[n] = '\0';
-	if (text[0] != '/' || !is_inode(st, text))
+	return text[0] == '/' ? 0 : -ENOENT;
+}
+
+static int path_of_object(int fd, const struct stat *st, char **ret)
+{
+	char text[PATH_MAX + 1];
+	int r = read_name(fd, text);
+
+	if (r < 0)
+		return r;
+	if (!is_inode(st, text))
 		return -ENOENT;
 	char *copy = strdup(text);
 	if (!copy)
@@ -97,26 +107,39 @@ int path_of_object(int fd, const struct stat *st, char **ret)
 	return 0;
 }
 
-int path_hold_parent(struct path_at *at)
+/* Does it lie there by this name? Then parent and name are known. */
+static bool hold_parent(struct path_at *at, char *text)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_NO_SYMLINKS};
-	const char *name = strrchr(at->real, '/') + 1;
+	char *name = strrchr(text, '/') + 1;
+	char first = *name;
 	struct stat st;
 
-	if (!*name || strlen(name) > NAME_MAX)
-		return 0;
-	char *dir AUTOFREE = strndup(at->real, (size_t)(name - at->real));
-	if (!dir)
-		return -ENOMEM;
-	int fd AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, dir, &how, sizeof(how));
-	if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	if (st.st_dev != at->st.st_dev || st.st_ino != at->st.st_ino)
-		return 0;
+	if (!first || strlen(name) > NAME_MAX)
+		return false;
+	*name = '\0';
+	int fd AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, text, &how, sizeof(how));
+	*name = first;
+	if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_dev != at->st.st_dev || st.st_ino != at->st.st_ino)
+		return false;
 	snprintf(at->name, sizeof(at->name), "%s", name);
 	at->parent = TAKE_FD(fd);
-	return 0;
+	return true;
+}
+
+int path_of_file(struct path_at *at)
+{
+	char text[PATH_MAX + 1];
+	int r = read_name(at->object, text);
+
+	if (r < 0)
+		return r;
+	if (!hold_parent(at, text) && !is_inode(&at->st, text))
+		return -ENOENT;
+	at->real = strdup(text);
+	return at->real ? 0 : -ENOMEM;
 }
 
 int path_of_fd(int fd, char **ret)

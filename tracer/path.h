@@ -66,12 +66,10 @@ int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct
  * tree). Owned string in *ret, or -ENOENT where it has no such name.
  */
 int path_of_fd(int fd, char **ret);
-/* The same, where its fstat() is known. */
-int path_of_object(int fd, const struct stat *st, char **ret);
 /*
- * An object that was come to by its descriptor, and whose `real` is known: the directory it lies in
- * by that name, and the name, where it lies there now. 0 (nothing may have been found), -ENOMEM.
+ * The same for an object that was come to by its descriptor (`object` and `st` are known): fills
+ * `real`, and where it lies in a directory by that name, `parent` and `name`.
  */
-int path_hold_parent(struct path_at *at);
+int path_of_file(struct path_at *at);
 /* Does the thread's "/" mean ours? False after chroot, pivot_root, in another mount namespace. */
 bool path_has_our_root(pid_t tid);
