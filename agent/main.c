@@ -2,6 +2,7 @@
  * warder: the program. Subcommands as a table; each owns its options and its help.
  */
 #include "supervisor/cli.h"
+#include "supervisor/cli_learn.h"
 #include "supervisor/cli_why.h"
 
 #include "agent/cli_agent.h"
@@ -31,6 +32,8 @@ static const struct subcommand subcommands[] = {
 	{"logout", login_out_main, "logout", "forget that token"},
 	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
 	 "the saved policies"},
+	{"learn", cli_learn, "learn   [--verify] [--diff OLD] TRACE...",
+	 "the narrowest sensible policy for a trace"},
 	{"why", cli_why, "why     [PATH [ACCESS]] | --last",
 	 "what the policy says of a path, and why"},
 	{"mcp", mcp_main, "mcp     [OPTIONS]", "the tools as an MCP server on stdio"},
