@@ -166,21 +166,27 @@ static unsigned char key_complete(EditLine *e, int key)
 	return result;
 }
 
+/* The editor keeps the wide names; of narrow ones it would keep copies, and never free them. */
 static void bind_keys(EditLine *e)
 {
 	static const struct {
-		const char *name, *help;
+		const char *name;
+		const wchar_t *wide, *help;
 		unsigned char (*key)(EditLine *, int);
 		const char *keys[3];
 	} ours[] = {
-		{"warder-newline", "a line more", key_newline, {"^[^M", "^[^J"}},
-		{"warder-paste", "pasted text", key_paste, {PASTE_BEGIN}},
-		{"warder-details", "open the last call", key_details, {"^O"}},
-		{"warder-complete", "complete a word", key_complete, {"^I"}},
-		{"warder-resized", "draw anew", key_resized, {"^]"}},
+		{"warder-newline",
+		 L"warder-newline",
+		 L"a line more",
+		 key_newline,
+		 {"^[^M", "^[^J"}},
+		{"warder-paste", L"warder-paste", L"pasted text", key_paste, {PASTE_BEGIN}},
+		{"warder-details", L"warder-details", L"open the last call", key_details, {"^O"}},
+		{"warder-complete", L"warder-complete", L"complete a word", key_complete, {"^I"}},
+		{"warder-resized", L"warder-resized", L"draw anew", key_resized, {"^]"}},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
-		el_set(e, EL_ADDFN, ours[i].name, ours[i].help, ours[i].key);
+		el_wset(e, EL_ADDFN, ours[i].wide, ours[i].help, ours[i].key);
 		for (const char *const *k = ours[i].keys; *k; k++)
 			el_set(e, EL_BIND, *k, ours[i].name, NULL);
 	}

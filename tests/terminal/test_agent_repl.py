@@ -64,10 +64,13 @@ class Agent:
                 environment = dict(place.environment, TERM=term, PS1="sh: ")
                 if shell:
                     os.execve("/bin/bash", ["bash", "--norc", "--noediting", "-i"], environment)
-                os.execve(place.warder, ["warder", "agent", *arguments], environment)
+                self.exec(place, arguments, environment)
             finally:
                 os._exit(99)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    def exec(self, place, arguments, environment):
+        os.execve(place.warder, ["warder", "agent", *arguments], environment)
 
     def pump(self, seconds):
         """Read what comes within so many seconds; False once the other side is gone."""
