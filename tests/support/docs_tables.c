@@ -261,14 +261,39 @@ static void presets(struct buf *b)
 		}
 }
 
+/* ---- the agent ---- */
+
+static void agent_tools(struct buf *out)
+{
+	buf_add_str(out,
+
+		    "# The agent's tools and commands\n\n"
+		    "Generated from `agent/tools.def` and `agent/slash.def` by `./dev docs`. "
+		    "What they do with it, and what comes back: [agent.md](agent.md).\n");
+#define TEXT			     "text"
+#define NUMBER			     "number"
+#define REQUIRED		     ""
+#define OPTIONAL		     ", optional"
+#define TOOL(NAME, name, help)	     buf_addf(out, "\n## `%s`\n\n%s\n\n", #name, help);
+#define PARAM(key, kind, need, help) buf_addf(out, "- `%s` (%s%s): %s\n", #key, kind, need, help);
+#define END()
+#include "agent/tools.def"
+#undef TOOL
+#undef PARAM
+#undef END
+	buf_add_str(out, "\n## Commands\n\n| command | |\n|---|---|\n");
+#define SLASH(word, argument, help)                                                                \
+	buf_addf(out, "| `/%s%s%s` | %s |\n", #word, *argument ? " " : "", argument, help);
+#include "agent/slash.def"
+#undef SLASH
+}
+
 static const struct page {
 	const char *name;
 	void (*write)(struct buf *b);
-} pages[] = {{"syscalls.md", syscalls},
-	     {"accesses.md", accesses},
-	     {"rights.md", rights},
-	     {"processes.md", processes},
-	     {"presets.md", presets}};
+} pages[] = {{"syscalls.md", syscalls}, {"accesses.md", accesses},
+	     {"rights.md", rights},	{"processes.md", processes},
+	     {"presets.md", presets},	{"agent-tools.md", agent_tools}};
 
 static int read_old(const char *file, struct buf *ret)
 {
