@@ -263,6 +263,13 @@ static void presets(struct buf *b)
 
 /* ---- the agent ---- */
 
+/* A bar would end the cell. */
+static void add_cell(struct buf *out, const char *text)
+{
+	for (; *text; text++)
+		buf_addf(out, *text == '|' ? "\\%c" : "%c", *text);
+}
+
 static void agent_tools(struct buf *out)
 {
 	buf_add_str(out,
@@ -283,7 +290,9 @@ static void agent_tools(struct buf *out)
 #undef END
 	buf_add_str(out, "\n## Commands\n\n| command | |\n|---|---|\n");
 #define SLASH(word, argument, help)                                                                \
-	buf_addf(out, "| `/%s%s%s` | %s |\n", #word, *argument ? " " : "", argument, help);
+	buf_addf(out, "| `/%s%s", #word, *argument ? " " : "");                                    \
+	add_cell(out, argument);                                                                   \
+	buf_addf(out, "` | %s |\n", help);
 #include "agent/slash.def"
 #undef SLASH
 }
