@@ -306,6 +306,7 @@ static int on_report(struct tracer *tr, struct tracee *t, const struct sysent *e
 
 static int on_seccomp(struct tracer *tr, struct tracee *t)
 {
+	fastpath_unblock(t);
 	if (t->execfd || t->watch)
 		t->turn++; /* whatever call it is */
 	if (t->execfd) {

@@ -232,22 +232,37 @@ static uint32_t mark_at(const struct fastpath *f, const struct mm_site *s, uint6
 	return stub_mark(&s->site, &f->marks, ip - s->stub);
 }
 
-void fastpath_surface(struct fastpath *f, struct tracee *t)
+/* True: it has something to report first. */
+static bool leave_stub(struct fastpath *f, struct tracee *t)
 {
 	uint64_t ip;
 
 	if (!f || !t->mm || !t->mm->len || regs_ip(t->tid, &ip) < 0)
-		return;
+		return false;
 	const struct mm_site *s = mm_site_of_stub(t->mm, ip);
-	if (s && stands(f, t, s))
-		(void)regs_leave_stub(t->tid, &s->site, s->stub, mark_at(f, s, ip)); /* ESRCH */
+	return s && stands(f, t, s) &&
+	       regs_leave_stub(t->tid, &s->site, s->stub, mark_at(f, s, ip)) > 0;
+}
+
+void fastpath_surface(struct fastpath *f, struct tracee *t)
+{
+	(void)leave_stub(f, t);
 }
 
 void fastpath_signalled(struct fastpath *f, struct tracee *t)
 {
 	if (t->mm)
 		t->mm->signalled = true;
-	fastpath_surface(f, t);
+	if (leave_stub(f, t) && !t->reports && regs_get_sigmask(t->tid, &t->sigmask) == 0 &&
+	    regs_set_sigmask(t->tid, UINT64_MAX) == 0)
+		t->reports = true;
+}
+
+void fastpath_unblock(struct tracee *t)
+{
+	if (t->reports)
+		(void)regs_set_sigmask(t->tid, t->sigmask); /* ESRCH */
+	t->reports = false;
 }
 
 /* Does it come from the marked call of this stub? The mark may have met something there. */

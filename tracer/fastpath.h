@@ -66,8 +66,14 @@ void fastpath_close(struct fastpath *f, struct tracee *t);
  * begun anew, are as if there were no stub.
  */
 void fastpath_surface(struct fastpath *f, struct tracee *t);
-/* The same, and a signal is about to be delivered to it. */
+/*
+ * The same, and a signal is about to be delivered to it. Where it has a refusal to report first,
+ * every signal is blocked until then, this one too: resumed with it, the kernel puts it back
+ * (ptrace_signal(), kernel/signal.c).
+ */
 void fastpath_signalled(struct fastpath *f, struct tracee *t);
+/* At the next seccomp stop: the thread's own mask again. */
+void fastpath_unblock(struct tracee *t);
 
 /* ---- at a seccomp stop of a watched call ---- */
 

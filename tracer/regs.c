@@ -184,7 +184,7 @@ int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint
 	enum stub_place place = stub_place(site, r.rip - stub);
 	bool made = place == STUB_CALLED || place == STUB_MADE;
 	if (place == STUB_REPORTS || (made && stub_reports(site, (int64_t)r.rax)))
-		return 0;
+		return 1;
 	if (place == STUB_MARKED || place == STUB_CALLED)
 		*arg_of(&r, SYS_ARCH_X86_64, site->mark_arg) -= (uint64_t)pass << 32;
 	r.rip = site->syscall;

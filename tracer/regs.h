@@ -53,8 +53,8 @@ int regs_move(pid_t tid, const struct regs_call *call, unsigned i);
 int regs_ip(pid_t tid, uint64_t *ret);
 /*
  * At a signal's or job-control stop somewhere in the stub at this address: the thread is to go on,
- * and is to be seen, at the plain call instead, made or still to be made. Nothing is done where the
- * stub has something to report.
+ * and is to be seen, at the plain call instead, made or still to be made. 1, and nothing is done,
+ * where the stub has something to report first.
  */
 int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass);
 /* At a seccomp stop: this call is not made here but by its stub, whose address that is. */

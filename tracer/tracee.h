@@ -95,6 +95,7 @@ struct tracee {
 	int grant_fd; /* owned; -1 once it was given */
 	bool grant_cloexec;
 	uint64_t sigmask;    /* the thread's own; every signal is blocked meanwhile */
+	bool reports;	     /* while RUN: the same, until its stub has reported */
 	struct tracee *next; /* in its bucket */
 };
 

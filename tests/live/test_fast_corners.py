@@ -141,6 +141,26 @@ class Corners(FastCase):
         self.assertIn("marks 1\n", done.err)
         self.assertEqual(60, done.denials(self.secret)[0]["count"])
 
+    def test_a_handler_that_jumps_away(self):
+        program = fixture("fast_corners")
+        for fast in ("on", "off"):
+            done = self.run_report("--on-denial", "report", "--fast", fast, "-x", program, "--", program, "jumps", self.good,
+                                   self.secret)
+            self.assertEqual((0, "wrong 0\n"), (done.status, done.out), done)
+
+    def test_a_handler_that_unwinds(self):
+        """Wherever it met the program, its stack leads to where it began."""
+        program = fixture("fast_corners")
+        done = self.run_report("--on-denial", "report", "-x", program, "--", program, "stacks", self.good, self.secret)
+        self.assertEqual((0, "wrong 0, lost 0\n"), (done.status, done.out), done)
+        self.assertGreater(done.report["engine"]["patched"], 0)
+
+    def test_every_register(self):
+        """With what each is for the call, its upper half, vectors and flags; of every kind of result."""
+        on = self.way("registers")
+        self.assertEqual("wrong 0, lost 0\n", on.out)
+        self.assertEqual(100, on.denials(self.secret)[0]["count"])
+
     def test_breakpoints_of_another(self):
         """Where an int3 stands nothing is changed; one that is put over a jump is found again there."""
         self.assertEqual("wrong 0, hits 216\n", self.way("breakpoint").out)
