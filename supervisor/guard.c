@@ -140,14 +140,14 @@ static int add_node(struct guard *g, const struct rule *r, bool exception)
 	return 0;
 }
 
-static int collect(struct guard *g)
+static int collect(struct guard *g, size_t more)
 {
 	size_t n = policy_len(g->p);
 	bool *exception AUTOFREE = calloc(n + 1, sizeof(*exception));
 	int r = 0;
 
-	g->node = calloc(n + 1, sizeof(*g->node));
-	g->by_inode = calloc(n + 1, sizeof(struct node *));
+	g->node = calloc(n + more + 1, sizeof(*g->node));
+	g->by_inode = calloc(n + more + 1, sizeof(struct node *));
 	if (!g->node || !g->by_inode || !exception)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -213,9 +213,55 @@ static int hold(struct guard *g, struct node *n)
 	return 0;
 }
 
-static int guard_fill(struct guard *g)
+static int copy_fd(int fd)
 {
-	int r = collect(g);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* `now` is what the policy says of the path, `was` what lay there. */
+static int add_former(struct guard *g, const struct node *now, const struct node *was, bool dir)
+{
+	struct node *n = &g->node[g->nodes];
+
+	*n = *now;
+	n->path = strdup(now->path);
+	bool held = now->exception || was->exception;
+	n->exception = held && (now->at_denied || (dir && now->below_denied));
+	n->fd = copy_fd(was->fd);
+	n->parent = copy_fd(was->parent);
+	n->dev = was->dev;
+	n->ino = was->ino;
+	g->nodes++;
+	if (!n->path)
+		return -ENOMEM;
+	if (n->fd < 0 || (n->parent < 0 && was->parent >= 0))
+		return -EMFILE;
+	g->by_inode[g->existing++] = n;
+	return 0;
+}
+
+/* What an older guard held, and another thing or nothing has the name of. Not what is deleted. */
+static int keep_former(struct guard *g, const struct guard *before)
+{
+	size_t named = g->nodes;
+	int r = 0;
+
+	for (size_t i = 0; before && r == 0 && i < before->nodes; i++) {
+		const struct node *was = &before->node[i];
+		struct stat st;
+		if (was->fd < 0 || fstat(was->fd, &st) < 0 || st.st_nlink == 0)
+			continue;
+		const struct node *now = bsearch(was, g->node, named, sizeof(*now), by_path);
+		bool same = now && now->fd >= 0 && now->dev == was->dev && now->ino == was->ino;
+		if (now && !same)
+			r = add_former(g, now, was, S_ISDIR(st.st_mode));
+	}
+	return r;
+}
+
+static int guard_fill(struct guard *g, const struct guard *before)
+{
+	int r = collect(g, before ? before->nodes : 0);
 
 	g->has_exception = g->has_glob;
 	for (size_t i = 0; r == 0 && i < g->nodes; i++) {
@@ -223,6 +269,8 @@ static int guard_fill(struct guard *g)
 		r = hold(g, &g->node[i]);
 		g->has_exception |= g->node[i].exception;
 	}
+	if (r == 0)
+		r = keep_former(g, before);
 	if (r == 0 && g->existing)
 		qsort(g->by_inode, g->existing, sizeof(struct node *), by_inode);
 	return r;
@@ -230,13 +278,18 @@ static int guard_fill(struct guard *g)
 
 int guard_new(const struct policy *p, struct guard **ret)
 {
+	return guard_renew(p, NULL, ret);
+}
+
+int guard_renew(const struct policy *p, const struct guard *before, struct guard **ret)
+{
 	struct guard *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return -ENOMEM;
 	int r = policy_copy(p, &g->p);
 	if (r == 0)
-		r = guard_fill(g);
+		r = guard_fill(g, before);
 	if (r < 0) {
 		guard_free(g);
 		return r;

@@ -8,7 +8,8 @@
  *
  * A guard belongs to one state of the policy and costs a few system calls for each exception: make
  * a new one when an answer changes the policy (an answer for once too: put it into a copy), or when
- * an exception's path comes into being. It does I/O, and blocks as path lookups do.
+ * an exception's path comes into being; guard_renew(), so that what was meant before and lies
+ * elsewhere by now is not forgotten. It does I/O, and blocks as path lookups do.
  *
  * Not met: existing matches of glob exceptions under another name (their hard links are doubtful,
  * guard_hardlink_doubt), a bind mount of a directory below an exception (not of the exception
@@ -27,6 +28,11 @@ struct guard;
 
 /* Copies the policy. 0 and *ret (owned); -ENOMEM, -EMFILE. */
 int guard_new(const struct policy *p, struct guard **ret);
+/*
+ * The same after another one, of the same session: what lay at an exception's path then, and was
+ * moved away by somebody outside, is an exception still, wherever it is. `before` may be NULL.
+ */
+int guard_renew(const struct policy *p, const struct guard *before, struct guard **ret);
 void guard_free(struct guard *g);
 
 /*

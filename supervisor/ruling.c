@@ -137,7 +137,7 @@ static int cached_guard(struct run *r, const struct guard **ret)
 {
 	if (!r->guard || r->guard_version != r->session->policy_version) {
 		struct guard *g;
-		int err = guard_new(r->session->policy, &g);
+		int err = guard_renew(r->session->policy, r->guard, &g);
 		if (err)
 			return err;
 		guard_free(r->guard);
@@ -183,7 +183,7 @@ static int own_guard(const struct run *r, const struct waiter *w, const uint32_t
 			err = add_answer(p, RULE_EXACT, w->call->path[i].at.real,
 					 asked[0] | asked[1]);
 	if (!err)
-		err = guard_new(p, ret);
+		err = guard_renew(p, r->guard, ret);
 	policy_free(p);
 	return err;
 }

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from run_help import WARDER, RunCase, both_users, main, needs
+from run_help import WARDER, RunCase, Talk, both_users, main, needs
 
 PYTHON = "/usr/bin/python3"
 RULES = ("--rule", "deny w keep", "--rule", "deny w sub/deep/keep", "--rule", "deny r secret", "--rule", "deny w absent")
@@ -409,6 +409,48 @@ class Escape(RunCase):
             read("/proc/self/fd/%d" % fds[0])
             make("new", dir_fd=fds[1])
             write("f", dir_fd=fds[1])""")
+
+
+@both_users
+@needs(PYTHON)
+class MovedByOthers(RunCase):
+    """What somebody outside moves while the command runs stays what it was, whatever is answered meanwhile."""
+
+    def test_before_an_answer(self):
+        for lifetime in ("once", "session"):
+            with self.subTest(lifetime):
+                self.write("project/secret", "SECRET")
+                self.write("project/private/in", "SECRET")
+                for name in ("one", "two"):
+                    self.write(f"outside/{name}", "fine")
+                text = ("import os, sys\n"
+                        "def attempt(f, *a, **k):\n"
+                        " try: f(*a, **k); print('done')\n"
+                        " except OSError as e: print(e.strerror)\n"
+                        "print(open(sys.argv[1] + '/one').read())\n"
+                        "for name in 'public', 'free/in', 'secret':\n"
+                        " attempt(lambda: print(open(name).read()))\n"
+                        "attempt(os.rename, 'free', 'still')\n"
+                        "attempt(os.link, 'public', 'linked')\n"
+                        "print(open(sys.argv[1] + '/two').read())\n"
+                        "attempt(lambda: print(open('public').read()))\n")
+                talk = Talk(self, ["--rule", "deny r secret", "--rule", "deny rwx private", "--", PYTHON, "-c", text,
+                                   self.outside])
+                q = talk.ask()
+                os.rename(f"{self.project}/secret", f"{self.project}/public")
+                os.rename(f"{self.project}/private", f"{self.project}/free")
+                self.write("project/secret", "the next one")
+                talk.answer(q, answer="allow", lifetime=lifetime, scope=0)
+                talk.answer(talk.ask(), answer="allow", lifetime=lifetime, scope=0)
+                done = talk.finish()
+                no = "Permission denied\n"
+                self.assertEqual("fine\n" + no * 3, done.out[:len("fine\n" + no * 3)], done)
+                self.assertNotIn("SECRET", done.out)
+                self.assertNotIn("done", done.out)
+                self.assertTrue(done.out.endswith("fine\n" + no), done)
+                for name in ("public", "secret", "free"):
+                    path = f"{self.project}/{name}"
+                    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
 if __name__ == "__main__":
