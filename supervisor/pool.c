@@ -19,6 +19,7 @@
 #include <sys/xattr.h>
 
 #define PREFIX	    ".warder-pool-"
+#define TAKEN_MAX   20 /* new ones that others took, who started at the same moment */
 #define STALE_DEPTH 64 /* deeper than that is left lying */
 
 enum spare_state { SPARE_MISSING, SPARE_READY, SPARE_GIVEN };
@@ -174,20 +175,31 @@ static int make_directory(int place, const char *name)
 	return TAKE_FD(fd);
 }
 
+/* What another took or made of it does not lie elsewhere: one more is made here. */
+static int take_directory(const struct pool *p, char *name, size_t size)
+{
+	int fd = look_for_stale(p->place, p->kept, name, size);
+
+	for (int tries = 0; fd < 0 && tries < TAKEN_MAX; tries++) {
+		int err = make_name(name, size);
+		if (err)
+			return err;
+		fd = make_directory(p->place, name);
+		if (fd < 0 && fd != -ENOENT)
+			return fd;
+	}
+	return fd;
+}
+
 static int settle_in(struct pool *p, const char *place)
 {
 	char name[64];
 	struct stat st;
 	struct buf path = {0};
-	int err = 0;
 
-	p->dir = look_for_stale(p->place, p->kept, name, sizeof(name));
+	p->dir = take_directory(p, name, sizeof(name));
 	if (p->dir < 0)
-		err = make_name(name, sizeof(name));
-	if (!err && p->dir < 0)
-		p->dir = make_directory(p->place, name);
-	if (err || p->dir < 0)
-		return err ? err : p->dir;
+		return p->dir;
 	if (fstat(p->dir, &st))
 		return -errno;
 	p->owner = st.st_uid;

@@ -150,6 +150,20 @@ class Pool(PoolCase):
         self.sh("true")
         self.assertEqual(1, len(self.pools()))
 
+    def test_those_that_start_at_once_have_one_each(self):
+        """None takes another's new one for an old one's, and goes to lie where nobody looks for it later."""
+        for _ in range(12):
+            running = [self.start([WARDER, "run", "--", "sh", "-c", "echo ready; read x"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+            for p in running:
+                self.assertEqual(b"ready\n", p.stdout.readline())
+            pools = self.pools()
+            for p in running:
+                p.communicate(b"\n", timeout=30)
+            self.assertEqual(4, len([p for p in pools if p.startswith(f"{self.dir}/state/")]), pools)
+            for path in self.pools():
+                shutil.rmtree(path)
+
     def test_none_where_making_is_native_anyway(self):
         shutil.rmtree(f"{self.project}/.git")
         p = self.start([WARDER, "run", "--", "sh", "-c", "echo ready; read x"], stdin=subprocess.PIPE,
