@@ -1,6 +1,7 @@
 #include "supervisor/broker.h"
 
 #include "supervisor/broker_act.h"
+#include "supervisor/netdomain.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -195,6 +196,60 @@ static void *worker(void *arg)
 	return NULL;
 }
 
+/* One that can't be among the others: it does this act alone. */
+struct lone {
+	struct broker *b;
+	struct broker_job *job;
+};
+
+static void *lone_worker(void *arg)
+{
+	struct lone *l = arg;
+	struct broker *b = l->b;
+	struct broker_job *j = l->job;
+	struct role role = {0};
+	sigset_t all;
+	free(l);
+	sigfillset(&all);
+	sigdelset(&all, b->signal);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	bool usable = !unshare(CLONE_FS);
+	pthread_mutex_lock(&b->lock);
+	j->thread = pthread_self();
+	j->running = true;
+	j->next = b->running;
+	b->running = j;
+	pthread_mutex_unlock(&b->lock);
+	if (usable)
+		perform(b, j, &role);
+	else
+		j->done = (struct broker_done){.id = j->id, .result = -EPERM, .fd = -1};
+	pthread_mutex_lock(&b->lock);
+	finish(b, j);
+	b->workers--;
+	pthread_cond_broadcast(&b->ended);
+	pthread_mutex_unlock(&b->lock);
+	return NULL;
+}
+
+/* In a domain like the caller's. 0 or -errno: the job is not begun. */
+static int start_lone(struct broker *b, struct netdomains *in, struct broker_job *j)
+{
+	struct lone *l = malloc(sizeof *l);
+	if (!l)
+		return -ENOMEM;
+	*l = (struct lone){b, j};
+	b->workers++;
+	b->blockers += j->may_block;
+	int err = netdomains_start(in, j->connect.in, lone_worker, l);
+	if (!err)
+		return 0;
+	b->workers--;
+	b->blockers -= j->may_block;
+	free(l);
+	return err;
+}
+
 static int start_worker(struct broker *b)
 {
 	pthread_attr_t attr;
@@ -299,6 +354,14 @@ int broker_submit(struct broker *b, const struct broker_request *rq, uint64_t *r
 		return err;
 	pthread_mutex_lock(&b->lock);
 	j->id = ++b->next_id;
+	if (j->connect.in) {
+		err = b->blockers < BLOCKERS_MAX ? start_lone(b, rq->domains, j) : -EAGAIN;
+		*ret_id = j->id;
+		pthread_mutex_unlock(&b->lock);
+		if (err)
+			broker_job_free(j);
+		return err;
+	}
 	bool spare = b->idle > 0 && !b->queue;
 	if (!spare && b->workers < WORKERS_MAX)
 		err = start_worker(b);

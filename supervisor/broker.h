@@ -52,6 +52,7 @@ struct broker_request {
 	bool scripts_alone;
 	/* A connect or send (then `call` is resolved where its address is a path); else NULL. */
 	struct broker_connect *connect;
+	struct netdomains *domains; /* of connect->in; outlive the broker */
 	/* A call about attributes that may have to wait (supervisor/slowfs.h); else NULL. */
 	struct broker_meta *meta;
 	/*

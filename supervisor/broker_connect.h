@@ -34,7 +34,8 @@ struct broker_connect {
 	socklen_t address_len;
 	bool by_path; /* the address is a path: its object takes the address's place */
 	bool is_send;
-	void *data; /* owned */
+	uint32_t in; /* the domain (netdomain.h) that it is to be made in; 0: none */
+	void *data;  /* owned */
 	size_t size;
 	int flags; /* MSG_* */
 	bool done; /* it is over: there is nothing to be done */

@@ -70,22 +70,29 @@ static bool is_out_of_scope(const struct run *r, const struct broker_connect *k)
 	       !listener_may_be_abstract(r->tracer, &k->address, k->address_len, type);
 }
 
-/*
- * Made by us, a connection would not be held to the sandbox that the program gave itself: which
- * ports that one allows is not known here, so none is. As that one would say it; 0: not its affair.
- */
-static int refused_by_its_own(const struct waiter *w)
+static bool is_tcp(int socket)
 {
 	int protocol = 0;
 	socklen_t len = sizeof protocol;
+	return !getsockopt(socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
+	       protocol == IPPROTO_TCP;
+}
+
+/*
+ * Made by us, a connection would not be held to the sandbox that the program gave itself. By TCP it
+ * is made in one like that (netdomain.h), so that the kernel says which ports it allows; where
+ * there is none, and to abstract names, none is. As that one would say it; 0: not its affair.
+ */
+static int refused_by_its_own(struct waiter *w)
+{
 	if ((w->own_about & TRACER_OWN_ABSTRACT) && broker_connect_is_abstract(&w->connect))
 		return -EPERM;
 	/* To AF_UNSPEC it would let go of a connection: that is always allowed. */
-	if (!(w->own_about & TRACER_OWN_TCP) || w->connect.is_send ||
-	    w->connect.address.ss_family == AF_UNSPEC ||
-	    getsockopt(w->connect.socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &len))
+	if (!w->own_net || w->connect.is_send || w->connect.address.ss_family == AF_UNSPEC ||
+	    !is_tcp(w->connect.socket))
 		return 0;
-	return protocol == IPPROTO_TCP ? -EACCES : 0;
+	w->connect.in = w->own_net;
+	return w->own_net == TRACER_NET_UNKNOWN ? -EACCES : 0;
 }
 
 /* 0; or -errno, the call's result. */
@@ -207,6 +214,7 @@ int doorstep_request(const struct run *r, struct waiter *w, struct broker_reques
 {
 	if (!is_meta(w)) {
 		rq->connect = &w->connect;
+		rq->domains = r->netdomains;
 		return 0;
 	}
 	struct permits_who who = {{w->who.tid, w->pid}, &w->as, &r->self};

@@ -262,6 +262,7 @@ static void tear_down(struct run *r)
 	loop_remove(r->loop, r->broker_watch);
 	loop_remove(r->loop, r->shared_watch);
 	broker_free(r->broker);
+	netdomains_free(r->netdomains);
 	slowfs_free(r->slowfs);
 	guard_free(r->guard);
 	whose_free(r->whose);

@@ -89,6 +89,9 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	case TRACER_WAITS:
 		refusal_at_door(r, ev);
 		break;
+	case TRACER_CONFINED:
+		refusal_confined(r, ev);
+		break;
 	case TRACER_CHANGED:
 		changed(r, ev);
 		break;

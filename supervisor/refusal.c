@@ -5,6 +5,7 @@
 
 #include "supervisor/doorstep.h"
 #include "supervisor/proc.h"
+#include "supervisor/tracee_fd.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -330,6 +331,30 @@ static void answer_at_door(struct run *r, struct waiter *w, int64_t result)
 		waiter_drop(r, w);
 	else
 		waiter_free(w);
+}
+
+static bool is_net_used(void *run, uint32_t number)
+{
+	const struct run *r = run;
+	return tracer_has_net(r->tracer, number);
+}
+
+/* Who could add to the ruleset since deceives itself alone: until now it was not confined. */
+void refusal_confined(struct run *r, const struct tracer_event *ev)
+{
+	struct call_view view = {ev->who.tid, ev->pid};
+	uint32_t number = TRACER_NET_UNKNOWN;
+	int ruleset;
+	if (!r->netdomains)
+		r->netdomains = netdomains_new();
+	int err = r->netdomains ? tracee_fd_take(view, (int)ev->call->args[0], &ruleset) : -ENOMEM;
+	if (!err)
+		err = netdomains_add(r->netdomains, ev->own_net, ruleset, is_net_used, r, &number);
+	if (err && err != -ESRCH)
+		run_say(r,
+			"a program confined its own connections, and none can be made for it: %s",
+			strerror(-err));
+	tracer_confined(r->tracer, ev->who, number);
 }
 
 /* It would fail without any sandbox: it fails like that, and nothing is asked. */

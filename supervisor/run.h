@@ -17,6 +17,7 @@
 #include "supervisor/engine.h"
 #include "supervisor/guard.h"
 #include "supervisor/handed.h"
+#include "supervisor/netdomain.h"
 #include "supervisor/prompt.h"
 #include "supervisor/protocol.h"
 #include "supervisor/pty.h"
@@ -47,6 +48,7 @@ struct waiter {
 	bool again;		 /* to be decided anew (settle_after) */
 	bool own_domain;	 /* it has a Landlock sandbox of its own, too */
 	unsigned own_about;	 /* TRACER_OWN_*: what else that one may refuse */
+	uint32_t own_net;	 /* its number (netdomain.h), 0, or TRACER_NET_UNKNOWN */
 	bool at_door;		 /* it has not run, and never will (doorstep.h) */
 	bool listed;		 /* among run.waiters */
 	bool probes;		 /* what it names is to be looked at first (slowfs.h): `act` does */
@@ -137,6 +139,7 @@ struct run {
 	uint64_t door_watch[TRACER_FDS]; /* 0: none */
 	struct broker *broker;
 	struct slowfs *slowfs;
+	struct netdomains *netdomains; /* NULL until one is there */
 	uint64_t broker_watch;
 	uint64_t shared_watch; /* 0: the session has no name */
 	struct pty *pty;
@@ -299,6 +302,8 @@ void inquiry_count(struct run *r, const struct question *q, const struct answer 
 void refusal_begin(struct run *r, const struct tracer_event *ev);
 /* A call waits at the door. */
 void refusal_at_door(struct run *r, const struct tracer_event *ev);
+/* The thread has confined itself: the same is made ready for what is connected in its place. */
+void refusal_confined(struct run *r, const struct tracer_event *ev);
 /* What it names was looked at (w->probes); -EINTR: a signal came before. */
 void refusal_probed(struct run *r, struct waiter *w, int64_t result);
 void refusal_gone(struct run *r, struct tracee_name who);

@@ -26,7 +26,8 @@ struct waiter *waiter_new(const struct tracer_event *ev)
 			     .call = ev->call,
 			     .since_ms = run_now_ms(),
 			     .own_domain = ev->own_domain,
-			     .own_about = ev->own_about};
+			     .own_about = ev->own_about,
+			     .own_net = ev->own_net};
 	path_init(&w->verdict.refused);
 	w->meta.fd = -1;
 	w->connect.socket = -1;

@@ -36,7 +36,8 @@ struct tracer_event *act_emit(struct tracer *tr, enum tracer_event_kind kind,
 				   .pid = t->tgid,
 				   .turn = tr->options.see_identities ? t->turn : 0,
 				   .own_domain = t->own_domain,
-				   .own_about = t->own_domain ? t->own_rulesets : 0};
+				   .own_about = t->own_domain ? t->own_rulesets : 0,
+				   .own_net = t->own_net};
 	return e;
 }
 
@@ -283,8 +284,15 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	if (ent->group == SYS_GROUP_WALL && !native && !regs_restarts(now.result))
 		return wall_exit(tr, t, ent, now.result);
 	int r = 0;
-	if (sysent_id(ent) == SYS_ID_landlock_restrict_self && now.result == 0)
-		guardcalls_restricted(tr, t);
+	if (sysent_id(ent) == SYS_ID_landlock_restrict_self && now.result == 0 &&
+	    guardcalls_restricted(tr, t)) {
+		r = read_call(t, ent, 0);
+		if (r == 0)
+			hold(tr, t, TRACER_CONFINED);
+		else
+			act_run(t);
+		return r == -ESRCH ? 0 : r;
+	}
 	bool could = native && now.result >= 0; /* what it could not do behind the wall */
 	if ((ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || could)) ||
 	    (ent->group == SYS_GROUP_QUEUE && (now.result == -EACCES || could)))

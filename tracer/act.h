@@ -31,6 +31,7 @@ struct tracer {
 	unsigned out_head, out_len;
 	bool had_guest;		/* since tracer_next() last said 0 */
 	struct call noticed;	/* what the last TRACER_NOTICED lent */
+	bool tcp_rulesets;	/* somebody has made a Landlock ruleset that is about TCP */
 	bool any_stopped;	/* some process may be in a job-control stop */
 	pid_t terminal_session; /* of a spawned command with a terminal of its own; 0: none */
 	struct tracer_counts counts;

@@ -36,6 +36,8 @@ struct kin {
 	pid_t tgid;
 	bool own_domain, own_seccomp;
 	unsigned own_rulesets;
+	uint32_t own_net;
+	bool any, mixed;
 };
 
 static void ask_kin(struct tracee *t, void *arg)
@@ -46,6 +48,10 @@ static void ask_kin(struct tracee *t, void *arg)
 	kin->own_domain |= t->own_domain;
 	kin->own_seccomp |= t->own_seccomp;
 	kin->own_rulesets |= t->own_rulesets;
+	/* Of several domains the hardest is to be thought: one in which nothing is connected. */
+	kin->mixed |= kin->any && kin->own_net != t->own_net;
+	kin->own_net = kin->mixed ? TRACER_NET_UNKNOWN : t->own_net;
+	kin->any = true;
 }
 
 /* Domains are inherited by threads and children. Which thread made it is not known here: any. */
@@ -73,6 +79,8 @@ int family_adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 	t->own_domain = own.own_domain;
 	t->own_seccomp = own.own_seccomp;
 	t->own_rulesets = own.own_rulesets;
+	t->own_net = own.own_net;
+	t->net_guessed = own.mixed;
 	announce(tr, t, parent);
 	*ret = t;
 	return 0;
@@ -89,7 +97,12 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 
 	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &tid) < 0)
 		return 0;
-	if (!tracee_find(&tr->table, (pid_t)tid) && reap_exists((pid_t)tid)) {
+	struct tracee *there = tracee_find(&tr->table, (pid_t)tid);
+	if (there && there->net_guessed) {
+		there->own_net = t->own_net;
+		there->net_guessed = false;
+	}
+	if (!there && reap_exists((pid_t)tid)) {
 		pid_t tgid = is_thread_of((pid_t)tid, t->tgid) ? t->tgid : (pid_t)tid;
 		struct tracee *child = tracee_add(&tr->table, (pid_t)tid, tgid);
 		if (!child)
@@ -98,6 +111,7 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 		child->own_domain = t->own_domain;
 		child->own_seccomp = t->own_seccomp;
 		child->own_rulesets = t->own_rulesets;
+		child->own_net = t->own_net;
 		announce(tr, child, t->tgid);
 	}
 	act_resume(t, 0);

@@ -133,7 +133,7 @@ static int guard_create_ruleset(struct tracer *tr, struct tracee *t)
 
 	if (!t->at.args[2] && mem_read(t->tid, t->at.args[0], &attr,
 				       size < sizeof(attr) ? size : sizeof(attr)) == 0) {
-		a.what |= attr.net & ACCESS_NET_CONNECT_TCP ? TRACER_OWN_TCP : 0;
+		tr->tcp_rulesets |= attr.net & ACCESS_NET_CONNECT_TCP;
 		a.what |= attr.scoped & SCOPE_ABSTRACT_UNIX_SOCKET ? TRACER_OWN_ABSTRACT : 0;
 		tracee_each(&tr->table, add_about, &a);
 	}
@@ -187,18 +187,42 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	return r;
 }
 
+struct confined {
+	pid_t tgid;
+	uint32_t number;
+};
+
 static void set_own_domain(struct tracee *t, void *arg)
 {
-	const pid_t *tgid = arg;
-	t->own_domain |= t->tgid == *tgid;
-}
-
-/* Without a ruleset nothing is restricted but what the kernel logs. */
-void guardcalls_restricted(struct tracer *tr, struct tracee *t)
-{
-	if ((int)t->at.args[0] < 0)
+	const struct confined *c = arg;
+	if (t->tgid != c->tgid)
 		return;
 	t->own_domain = true;
+	t->own_net = c->number;
+	t->net_guessed = false;
+}
+
+void guardcalls_confined(struct tracer *tr, struct tracee *t, uint32_t number)
+{
+	struct confined c = {.tgid = t->tgid, .number = number};
+	t->own_domain = true;
+	t->own_net = number;
+	t->net_guessed = false;
 	if (t->at.args[1] & RESTRICT_TSYNC)
-		tracee_each(&tr->table, set_own_domain, &t->tgid);
+		tracee_each(&tr->table, set_own_domain, &c);
+}
+
+/*
+ * Without a ruleset nothing is restricted but what the kernel logs. A ruleset may come from another
+ * process. Threads that are confined with this one have no number until it is known.
+ */
+bool guardcalls_restricted(struct tracer *tr, struct tracee *t)
+{
+	uint32_t before = t->own_net;
+	if ((int)t->at.args[0] < 0)
+		return false;
+	bool tcp = tr->tcp_rulesets && !tr->options.native;
+	guardcalls_confined(tr, t, tcp ? TRACER_NET_UNKNOWN : before);
+	t->own_net = before;
+	return tcp;
 }

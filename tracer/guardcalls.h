@@ -8,5 +8,10 @@
 
 /* The tracee is in the seccomp stop of such a call, t->at; it goes on. 0 or -ENOMEM. */
 int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent);
-/* landlock_restrict_self succeeded, t->at: from now on the thread has a domain of its own. */
-void guardcalls_restricted(struct tracer *tr, struct tracee *t);
+/*
+ * landlock_restrict_self succeeded, t->at: from now on the thread has a domain of its own. True: it
+ * may be about TCP, and the caller wants to know.
+ */
+bool guardcalls_restricted(struct tracer *tr, struct tracee *t);
+/* The caller's number for that domain. */
+void guardcalls_confined(struct tracer *tr, struct tracee *t, uint32_t number);

@@ -67,6 +67,8 @@ struct tracee {
 	/* TRACER_OWN_*: what rulesets that its process, or its creator, made are about */
 	unsigned own_rulesets;
 	uint32_t turn;	     /* another one once it may be somebody else to the kernel */
+	uint32_t own_net;    /* the caller's number for that domain, or TRACER_NET_UNKNOWN */
+	bool net_guessed;    /* own_net is not known before its creator's stop comes */
 	bool spawned;	     /* by tracer_spawn(), not by another tracee */
 	struct regs_call at; /* the watched call, as it was at its seccomp stop */
 	/* What the program called: another number than `at` where that was a part of socketcall. */

@@ -3,6 +3,7 @@
 #include "tracer/act.h"
 #include "tracer/execfd.h"
 #include "tracer/grant.h"
+#include "tracer/guardcalls.h"
 #include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
@@ -312,6 +313,36 @@ int tracer_set_result(struct tracer *tr, struct tracee_name who, int64_t result)
 	call_release(&t->call);
 	act_run(t);
 	return r;
+}
+
+int tracer_confined(struct tracer *tr, struct tracee_name who, uint32_t number)
+{
+	struct tracee *t = held(tr, who);
+
+	if (!t)
+		return -ESRCH;
+	guardcalls_confined(tr, t, number);
+	return tracer_deny(tr, who);
+}
+
+struct sought_net {
+	uint32_t number;
+	bool found;
+};
+
+static void look_for_net(struct tracee *t, void *arg)
+{
+	struct sought_net *s = arg;
+
+	s->found |= t->own_net == s->number;
+}
+
+bool tracer_has_net(const struct tracer *tr, uint32_t number)
+{
+	struct sought_net s = {.number = number};
+
+	tracee_each((struct tracee_table *)&tr->table, look_for_net, &s);
+	return s.found;
 }
 
 int tracer_again(struct tracer *tr, struct tracee_name who)

@@ -29,8 +29,9 @@ struct tracee_name {
 };
 
 /* What a Landlock domain may refuse beside files. */
-#define TRACER_OWN_TCP	    1u /* to connect by TCP */
-#define TRACER_OWN_ABSTRACT 2u /* to connect to an abstract unix socket */
+#define TRACER_OWN_ABSTRACT 1u /* to connect to an abstract unix socket */
+
+#define TRACER_NET_UNKNOWN UINT32_MAX
 
 enum tracer_event_kind {
 	/*
@@ -84,6 +85,11 @@ enum tracer_event_kind {
 	TRACER_EXECED,
 	/* Process pid ended, status as waitpid's; the last thread is gone. */
 	TRACER_EXITED,
+	/*
+	 * The thread has entered a Landlock domain that may refuse connections by TCP, of the
+	 * ruleset call->args[0]. It is held until tracer_confined() or tracer_deny() (= go on).
+	 */
+	TRACER_CONFINED,
 	/* A held thread, or one between ENTERS and the call's end, died: the name is void; forget
 	   its question. */
 	TRACER_GONE,
@@ -127,6 +133,11 @@ struct tracer_event {
 	 * its umask) at an event of the same `who` and `turn` still is. 0: not known.
 	 */
 	uint32_t turn;
+	/*
+	 * What tracer_confined() said of it, or of whom it comes from: 0 nothing (it is held to no
+	 * ports), TRACER_NET_UNKNOWN. Of a CONFINED: what it was until now.
+	 */
+	uint32_t own_net;
 };
 
 struct tracer_options {
@@ -249,6 +260,13 @@ int tracer_hand_over(struct tracer *t, struct tracee_name who, int fd, bool cloe
  * the call is no exec; -ENOMEM: the thread is still held.
  */
 int tracer_exec_fd(struct tracer *t, struct tracee_name who, int fd);
+/*
+ * The thread of a CONFINED goes on; `number` is the caller's name for its domain: events of it, and
+ * of whoever it bears, have it. 0 or -ESRCH.
+ */
+int tracer_confined(struct tracer *t, struct tracee_name who, uint32_t number);
+/* Has any thread this number? */
+bool tracer_has_net(const struct tracer *t, uint32_t number);
 /*
  * Run the held call once more, natively (after something made it possible). -EINVAL: a call that
  * waits at the door never runs natively.
