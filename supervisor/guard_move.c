@@ -161,6 +161,21 @@ static int check_one_way(const struct guard *g, const struct path_at *from,
 	return r;
 }
 
+static bool is_in_the_open(const struct guard *g, const struct path_at *at)
+{
+	if (at->parent < 0 || guard_find(g, at, ACCESS_ALL, NULL) < 0)
+		return false;
+	return !at->exists || (guard_relation_of_inode(g, at->object) == FOLDNAME_FREE &&
+			       !guard_hardlink_doubt(g, &at->st));
+}
+
+int guard_move_nameless(const struct guard *g, const struct path_at *from, const struct path_at *to)
+{
+	bool open = from->exists && is_in_the_open(g, from) && is_in_the_open(g, to);
+
+	return open ? 0 : -EACCES;
+}
+
 int guard_move_check(const struct guard *g, const struct path_at *from, const struct path_at *to,
 		     bool exchange, bool link, struct policy_error *ret_why)
 {

@@ -19,3 +19,10 @@
  */
 int guard_move_check(const struct guard *g, const struct path_at *from, const struct path_at *to,
 		     bool exchange, bool link, struct policy_error *ret_why);
+/*
+ * The same of things some of which have no path that any rule could say (they lie too deep), where
+ * the policy is one and the same at both places: what is left to ask is what they are. 0 or
+ * -EACCES.
+ */
+int guard_move_nameless(const struct guard *g, const struct path_at *from,
+			const struct path_at *to);

@@ -474,34 +474,55 @@ static bool is_too_deep(const struct path_at *at)
 }
 
 /* What stands for all that lies below the deepest directory above the thing that has a path. */
-static uint32_t allowed_from_above(const struct run *r, const struct path_at *at)
+static void reach_from_above(const struct run *r, const struct path_at *at, struct reach *ret)
 {
+	*ret = (struct reach){.varies = ACCESS_ALL};
 	int fd AUTOCLOSE = at->parent >= 0 ? fcntl(at->parent, F_DUPFD_CLOEXEC, 3) : -1;
 	for (unsigned level = 0; fd >= 0 && level < PLACE_LEVELS_MAX; level++) {
 		char *dir AUTOFREE = NULL;
-		struct reach below;
-		int err = path_of_fd(fd, &dir);
-		if (!err) {
-			reach_of(r->session->policy, dir, &below);
-			return below.allow;
+		if (!path_of_fd(fd, &dir)) {
+			reach_of(r->session->policy, dir, ret);
+			return;
 		}
 		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		close(fd);
 		fd = up;
 	}
-	return 0;
 }
 
 /*
  * Deeper than any path can say (what looks for the limits of getcwd makes such trees): no rule
- * begins there, so what is allowed everywhere above is allowed. Only what is done where it is: a
- * move and a program have other paths to be thought of.
+ * begins there, so what is allowed everywhere above is allowed. Not a program: it is told its path.
  */
 static bool is_allowed_from_above(const struct run *r, const struct waiter *w,
 				  const struct need *need)
 {
-	return is_too_deep(need->at) && !moves(w->call) && !(need->access & ACCESS_EXEC) &&
-	       !(need->access & ~allowed_from_above(r, need->at));
+	struct reach above;
+	if (!is_too_deep(need->at) || moves(w->call) || (need->access & ACCESS_EXEC))
+		return false;
+	reach_from_above(r, need->at, &above);
+	return !(need->access & ~above.allow);
+}
+
+/*
+ * A move or link, one of whose sides is so deep: where both lie below directories of which the
+ * policy says one and the same for all that is in them, nothing changes by it.
+ */
+static bool is_deep_move_allowed(struct run *r, const struct waiter *w)
+{
+	struct reach side[CALL_PATHS];
+	const struct guard *g;
+	for (unsigned i = 0; i < CALL_PATHS; i++) {
+		const struct need *need = &w->verdict.need[i];
+		if (!need->access || !need->at || need->at->parent < 0)
+			return false;
+		reach_from_above(r, need->at, &side[i]);
+		if (side[i].varies || (need->access & ~side[i].allow))
+			return false;
+	}
+	return side[0].allow == side[1].allow && side[0].deny == side[1].deny &&
+	       side[0].forbid == side[1].forbid && !cached_guard(r, &g) &&
+	       !guard_move_nameless(g, w->verdict.need[0].at, w->verdict.need[1].at);
 }
 
 /* Why can no rule and no answer name it? */
@@ -580,6 +601,8 @@ struct ruling ruling_of(struct run *r, const struct waiter *w)
 				return out;
 			if (is_allowed_from_above(r, w, need))
 				continue;
+			if (moves(w->call) && is_too_deep(need->at) && is_deep_move_allowed(r, w))
+				return (struct ruling){.effect = EFFECT_ALLOW};
 			out.effect = EFFECT_FORBID;
 			out.note = why_nameless(need->at);
 			return out;

@@ -118,6 +118,23 @@ class Lengths(PathCase):
         self.assertTrue(all(line.startswith("ok") for line in done.said), done)
         self.assertGreater(done.report["engine"]["brokered"], 0)
 
+    def test_deep_moves_beside_an_exception(self):
+        """Between places of which all the policy's words are the same; the exception stays where it is."""
+        self.write("project/s/kept", "SECRET")
+        self.write("project/s/up", "up")
+        steps = ("cd", "s"), ("sub", "x" * 120)
+        moves = (("creat", "one"), ("from", "one"), ("rename", "two"), ("mkdir", "d"), ("from", "two"), ("rename", "d/three"),
+                 ("from", "d/three"), ("link", "four"), ("from", "d"), ("rename", "e"))
+        done = self.ops(*steps, *moves, args=("--rule", "deny w s/kept"))
+        self.assertNothingAsked(done)
+        self.assertTrue(all(line.startswith("ok") for line in done.said), done)
+        self.assertEqual([], done.report["denials"])
+        up = "../" * 40
+        done = self.ops(*steps, ("from", f"{up}kept"), ("rename", "here"), ("link", "here"), ("from", "four"),
+                        ("rename", f"{up}kept"), args=("--rule", "deny w s/kept"))
+        self.assertEqual(3, sum(said.startswith("E") for said in done.said), done.said)
+        self.assertEqual("SECRET", self.read("project/s/kept"))
+
     def test_deep_where_a_pattern_may_mean_it(self):
         steps = ("mkdir", "s"), ("cd", "s"), ("sub", "x" * 120)
         self.assertStatus(self.native(fixture("path_ops"), *(word for step in steps for word in step)))
