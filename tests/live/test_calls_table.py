@@ -25,7 +25,8 @@ chown w             lchown w           utimens w           utimens_nofollow w se
 lsetxattr w         removexattr w      connect c
 """
 TWO = "link w link_follow w rename w rename_noreplace w rename_exchange w rename_whiteout w"
-OBJECTS = ("absent", "file", "dir", "full", "link", "dangling", "linkdir")
+# "shut/in": below a directory whose own mode lets nobody but root in.
+OBJECTS = ("absent", "file", "dir", "full", "link", "dangling", "linkdir", "shut/in")
 # The second name: free, a file, a directory, and free in another directory.
 TARGETS = ("new", "other", "odir", "in/new")
 # O_RDONLY|O_CREAT makes the file where there is none.
@@ -82,6 +83,11 @@ class Table(RunCase):
             os.setxattr(f"{here}/file", "user.old", b"x")
         if what in ("dir", "linkdir", "full"):
             os.mkdir(f"{here}/{'full' if what == 'full' else 'dir'}")
+        if what == "shut/in":
+            os.mkdir(f"{here}/shut")
+            with open(f"{here}/shut/in", "w") as f:
+                f.write("#!/bin/sh\n")
+            os.chmod(f"{here}/shut", 0)
         if what == "full":
             with open(f"{here}/full/x", "w") as f:
                 f.write("x")

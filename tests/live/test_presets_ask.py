@@ -36,6 +36,7 @@ class FirstUse(FirstRun):
         env = {**self.env, **(env or {})}
         done = self.hold("--", "bash", "-c", command, answer=self.use_preset, env=env, timeout=100)
         self.assertStatus(done)
+        self.assertEqual(1, done.report["runs"], done)
         offered = [self.preset_offered(q) for q in done.asked]
         self.assertIn([preset], offered, done)
         after = offered[offered.index([preset]) + 1:]
@@ -50,6 +51,19 @@ class FirstUse(FirstRun):
         for q in done.asked:
             for scope in q["scopes"]:
                 self.assertNotEqual((self.home, "tree"), (scope["path"], scope["kind"]))
+
+    def test_one_answer_is_enough(self):
+        """In an empty home, with what a person has there at least: one run, and one question if any."""
+        self.write("home/.gitconfig", "[user]\nname = a\nemail = a@example.org\n")
+        commands = {"git init -q . && echo x > f && git add f && git commit -qm x && git log -1 --format=%an": 1,
+                    "/usr/bin/python3 -m venv v && v/bin/python -c 'print(6 * 7)'": 0}
+        for command, most in commands.items():
+            with self.subTest(command):
+                done = self.hold("--", "bash", "-c", command, timeout=100, env={**self.env, "PATH": "/usr/bin:/bin"},
+                                 answer=lambda q: {"answer": "allow", "scope": 0, "lifetime": "session"})
+                self.assertStatus(done)
+                self.assertEqual(1, done.report["runs"], done)
+                self.assertLessEqual(len(done.asked), most, done)
 
     def test_a_preset_for_always_is_saved(self):
         self.write("home/.npm/x", "x\n")
