@@ -246,7 +246,7 @@ void options_help(void)
 			snprintf(letter, sizeof(letter), "-%c, ", rows[k].letter);
 		snprintf(left, sizeof(left), "%s--%s %s", letter, rows[k].name,
 			 rows[k].value ? rows[k].value : "");
-		buf_addf(&out, "  %-24s %s\n", left, rows[k].help);
+		buf_addf(&out, "  %-34s %s\n", left, rows[k].help);
 	}
 	buf_add_str(&out, "and, for its tools, as `warder run --help` explains them:\n");
 	add_all_shared(&out);

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""
+man.py NAME SECTION TITLE WARDER FILE...: Markdown pages as one manual page for scdoc, on stdout.
+
+So the manual and docs/ are the same words. What stands alone on a line is put in:
+    @HELP run@     the subcommand's own --help: synopsis, words and options, as the program prints it
+    @OTHERS run@   a chapter for every other subcommand, with its --help
+    @SOURCE PATH@  a file of the sources, as it is (a header)
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+
+def escape(text):
+    return re.sub(r"([\\*_#`~\[\]|<>])", r"\\\1", text)
+
+
+def inline(text):
+    """`code`, **bold**, *emphasis* and [text](link); the rest is escaped."""
+    out = []
+    for part in re.split(r"(`[^`]+`|\*\*[^*]+\*\*|(?<!\*)\*[^*\s][^*]*\*(?!\*)|\[[^\]]*\]\([^)]*\))", text):
+        if part.startswith("`") and len(part) > 1:
+            out.append("*" + escape(part[1:-1]) + "*")
+        elif part.startswith("**") and len(part) > 4:
+            out.append("*" + escape(part[2:-2]) + "*")
+        elif part.startswith("*") and len(part) > 2:
+            out.append("_" + escape(part[1:-1]) + "_")
+        elif part.startswith("[") and "](" in part:
+            out.append(inline(part[1:part.index("](")]))
+        else:
+            out.append(escape(part))
+    return "".join(out)
+
+
+def plain(line):
+    """A line of text: what would begin something in scdoc does not."""
+    return re.sub(r"^([.'])", r"\\\1", inline(line))
+
+
+def code(lines):
+    """As it is. scdoc's fence can't be told apart from one inside."""
+    return ["```", *[line.replace("```", "'''") for line in lines], "```", ""]
+
+
+def table(rows):
+    cells = [[c.strip() for c in re.split(r"(?<!\\)\|", row.strip().strip("|"))] for row in rows]
+    out = []
+    for i, row in enumerate(cells):
+        if i == 1 and all(re.fullmatch(r":?-+:?", c) for c in row):
+            continue
+        for k, cell in enumerate(row):
+            text = inline(cell.replace("\\|", "|")) or " "
+            out.append(("[- " if i == 0 and k == 0 else "|- " if k == 0 else ":- ") + text)
+    return [*out, ""]
+
+
+OPTION = re.compile(r"^  (?:    )?(-{1,2}\S.*?)(?:  +(.*))?$")
+
+
+def helps(warder, subcommand):
+    """The synopsis as code, the words as text, each option as an entry."""
+    text = subprocess.run([warder, subcommand, "--help"], check=True, capture_output=True, text=True).stdout
+    out, lines = [], text.splitlines()
+    synopsis = []
+    while lines and (lines[0].startswith("Usage:") or lines[0].startswith("       ")):
+        synopsis.append(lines.pop(0)[7:])
+    out += code(synopsis)
+    rest = []
+    for line in lines:
+        m = OPTION.match(line)
+        if not m or not m.group(2):
+            rest.append(line)
+            continue
+        out += flush(rest)
+        name = re.sub(r"-{1,2}[a-z][a-z-]*", lambda o: "*" + o.group(0) + "*", m.group(1))
+        name = re.sub(r"(?<![*a-z-])([A-Z']\S*|\w+(?:\|\w+)+)", lambda v: "_" + escape(v.group(1)) + "_", name)
+        out += [name, "\t" + escape(m.group(2)), ""]
+    return out + flush(rest)
+
+
+def chapters(warder, but):
+    """Every subcommand that is for people; the program says which."""
+    listed = subprocess.run([warder, "complete", "1", "warder"], check=True, capture_output=True,
+                            text=True).stdout
+    out = []
+    for name in [line.split("\t")[0] for line in listed.splitlines()]:
+        if name != but and not name.startswith("-"):
+            out += ["", f"# WARDER {name.upper()}", "", *helps(warder, name)]
+    return out
+
+
+def flush(lines):
+    """What is no option: indented lines are examples or columns, others a paragraph."""
+    out = []
+    while lines:
+        n = 0
+        indented = lines[0].startswith(" ")
+        while n < len(lines) and lines[n] and lines[n].startswith(" ") == indented:
+            n += 1
+        block, lines[:] = lines[:n], lines[n or 1:]
+        if block:
+            out += code(block) if indented else [escape(line) for line in block] + [""]
+    return out
+
+
+def is_block(line):
+    return not line.strip() or re.match(r"(#{1,6} |```|\||- |\* |\d+\. |@)", line)
+
+
+def listed(line, lines):
+    """An item with the lines that belong to it."""
+    text = [line[line.index(" ") + 1:]]
+    while lines and lines[0].startswith("  ") and lines[0].strip():
+        text.append(lines.pop(0).strip())
+    return ["- " + plain(text[0]), *["  " + plain(t) for t in text[1:]]]
+
+
+def convert(lines, warder):
+    """Headings go one level down to scdoc's own: the page's title is the caller's."""
+    out = []
+    while lines:
+        line = lines.pop(0)
+        m = re.match(r"@(HELP|OTHERS|SOURCE) (\S+)@$", line)
+        if m and m.group(1) == "HELP":
+            out += helps(warder, m.group(2))
+        elif m and m.group(1) == "OTHERS":
+            out += chapters(warder, m.group(2))
+        elif m:
+            with open(os.path.join(os.path.dirname(__file__), "..", m.group(2)), encoding="utf-8") as f:
+                out += code(f.read().splitlines())
+        elif line.startswith("```"):
+            block = []
+            while lines and not lines[0].startswith("```"):
+                block.append(lines.pop(0))
+            lines[:1] = []
+            out += code(block)
+        elif line.startswith("|"):
+            rows = [line]
+            while lines and lines[0].startswith("|"):
+                rows.append(lines.pop(0))
+            out += table(rows)
+        elif line.startswith("#"):
+            level, title = line.split(" ", 1)
+            title = title.replace("`", "")
+            out += ["", "# " + escape(title.upper()) if len(level) <= 2 else "## " + escape(title), ""]
+        elif re.match(r"[-*] |\d+\. ", line):
+            out += listed(line, lines)
+            if lines and not lines[0].strip():
+                out.append("")
+        elif line.strip():
+            text = [plain(line)]
+            while lines and not is_block(lines[0]):
+                text.append(plain(lines.pop(0)))
+            out += [*text, ""]
+    return out
+
+
+def page(name, section, title, warder, files):
+    out = [f"{name}({section})", "", "# NAME", "", f"{name} - {escape(title)}", ""]
+    for file in files:
+        with open(file, encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        if len(files) == 1 or file == files[0]:
+            if lines and lines[0].startswith("# "):
+                lines.pop(0)
+        out += convert(lines, warder)
+    text = "\n".join(out)
+    return re.sub(r"\n{3,}", "\n\n", text) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(*sys.argv[1:5], sys.argv[5:]))
