@@ -528,9 +528,9 @@ static bool is_about_policy(struct straceimport *in, const struct straceproc *p)
 static void set_anyway(struct straceimport *in, const struct straceproc *p, struct trace_event *ev)
 {
 	bool ours = ev->ret == -EACCES || ev->ret == -EPERM || ev->ret == -EXDEV;
-	if (ev->ret >= 0 || !ev->returned)
+	if (!ours)
 		return;
-	if (!ours || (in->full && !p->own_wall))
+	if (in->full && !p->own_wall)
 		ev->anyway = (int)ev->ret;
 	else if (!p->own_wall)
 		strace_unsure_add(&in->now.unsure,

@@ -52,7 +52,8 @@ static void write_event(struct buf *out, const struct trace_event *ev)
 		buf_addf(out, " %s %s", ev->path[i].real ? ev->path[i].real : "?",
 			 trace_thing_name(ev->path[i].thing));
 	if (ev->kind == TRACE_CALL)
-		buf_addf(out, " %lld%s", (long long)ev->ret, ev->own_wall ? " walled" : "");
+		buf_addf(out, " %lld%s%s", (long long)ev->ret, ev->own_wall ? " walled" : "",
+			 ev->anyway ? " anyway" : "");
 	for (unsigned i = 0; i < ev->unsure_len; i++)
 		buf_addf(out, " ~%s", ev->unsure[i]);
 	buf_add_str(out, "\n");
@@ -332,7 +333,7 @@ static const struct row rows[] = {
 	 FIRST "10 open(\"/a\", O_RDONLY) = -1 EACCES (Permission denied)\n10 "
 	       "landlock_restrict_self(3, 0) = 0\n"
 	       "10 open(\"/b\", O_RDONLY) = -1 EACCES (Permission denied)\n",
-	 BEGAN "10 open /a unknown -13\n10 open /b unknown -13 walled\n"},
+	 BEGAN "10 open /a unknown -13 anyway\n10 open /b unknown -13 walled\n"},
 	{"who refused is not told where calls are left out",
 	 "10 open(\"/a\", O_RDONLY) = -1 EACCES (Permission denied)\n",
 	 "10 open /a unknown -13 ~who refused it is not told: the trace leaves calls out\n"},
@@ -350,7 +351,7 @@ static const struct row rows[] = {
 	 "not permitted)\n",
 	 "10 execve /bin/a file 0\n10 exec /bin/a\n10 truncate64 /home/ann/x file 0\n10 open "
 	 "/home/ann/d dir 3\n"
-	 "10 chown32 /home/ann/x unknown -1\n"},
+	 "10 chown32 /home/ann/x unknown -1 anyway\n"},
 	{"process numbers of another namespace",
 	 FIRST "10 fork() = 2 /* 11 in strace's PID NS */\n11 unlink(\"x\") = 0\n",
 	 BEGAN "10 fork 11\n11 unlink /home/ann/x file 0\n"},
