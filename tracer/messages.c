@@ -15,9 +15,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
-#define NO_CALL 0xffff
-#define PAGE	4096u
+#define NR_MSEAL 462 /* 6.10, on every architecture */
+#define PAGE	 4096u
 /* 20 ms: a thread that had a processor for so long has left the few instructions that count. */
 #define TICKS_PAST  3
 #define RUNNERS_MAX 256 /* threads that run at one moment; more is too many */
@@ -47,9 +48,9 @@ static const struct numbers {
 	uint64_t at; /* where the file is mapped: in nobody's way */
 	bool narrow;
 } numbers[SYS_ARCH_COUNT] = {
-	[SYS_ARCH_X86_64] = {9, 3, 462, 7, 0x6f5753000000, false},
-	[SYS_ARCH_I386] = {192, 6, 462, 168, 0x6f530000, true},
-	[SYS_ARCH_AARCH64] = {222, 57, 462, 124 /* sched_yield */, 0x6f5753000000, false},
+	[SYS_ARCH_X86_64] = {9, 3, NR_MSEAL, 7, 0x6f5753000000, false},
+	[SYS_ARCH_I386] = {192, 6, NR_MSEAL, 168, 0x6f530000, true},
+	[SYS_ARCH_AARCH64] = {222, 57, NR_MSEAL, 124 /* sched_yield */, 0x6f5753000000, false},
 };
 
 /* ---- the file ---- */
@@ -138,6 +139,12 @@ bool messages_due(const struct tracer *tr, const struct tracee *t, const struct 
 	if (id == SYS_ID_clone)
 		return !watched && shares_table(args) && !messages_never(t);
 	return !watched && (id == SYS_ID_socket || id == SYS_ID_socketpair) && makes_datagram(args);
+}
+
+bool messages_can_be_sealed(void)
+{
+	/* A flag that there is not: EINVAL. */
+	return syscall(NR_MSEAL, 0, 0, 1) == 0 || errno != ENOSYS;
 }
 
 bool messages_never(const struct tracee *t)
@@ -350,7 +357,7 @@ static void next_step(struct tracer *tr, struct tracee *t, int64_t result)
 		make(t, STEP_SEALED, n->seal, (uint64_t[6]){n->at, PAGE, 0});
 		return;
 	case STEP_SEALED:
-		if (result != 0 || !is_mapped(t))
+		if ((result != 0 && result != -ENOSYS) || !is_mapped(t))
 			break;
 		make(t, STEP_FILTERED, sysents[SYS_ID_seccomp].nr[t->at.arch],
 		     (uint64_t[6]){SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, n->at});

@@ -29,6 +29,8 @@
 /* At the seccomp stop of such a call: does t need the further filter first? */
 bool messages_due(const struct tracer *tr, const struct tracee *t, const struct sysent *ent,
 		  const uint64_t args[6]);
+/* Has this kernel mseal(2), 6.10? Without it only a program of one thread can change nothing. */
+bool messages_can_be_sealed(void);
 /* Can't it have one (a filter of its own)? */
 bool messages_never(const struct tracee *t);
 /* Put it on; the call of t->entered is then made again. 0, or -errno: t is still in its stop. */

@@ -4,6 +4,7 @@
 #include "tracer/execfd.h"
 #include "tracer/grant.h"
 #include "tracer/guardcalls.h"
+#include "tracer/messages.h"
 #include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
@@ -134,7 +135,12 @@ static int new_marks(struct tracer *tr)
 
 size_t tracer_lacks(const char *ret[TRACER_LACKS_MAX])
 {
-	return door_lacks(ret);
+	size_t n = door_lacks(ret);
+
+	if (!messages_can_be_sealed())
+		ret[n++] = "a program with several threads may get at the filter that watches its "
+			   "messages while it is put on (not from Linux 6.10 on)";
+	return n;
 }
 
 int tracer_new(const struct tracer_options *options, struct tracer **ret)

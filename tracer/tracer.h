@@ -207,7 +207,7 @@ struct tracer_counts {
  * What this kernel can't do for the calls of TRACER_WAITS: how many, and a sentence for each
  * (static).
  */
-#define TRACER_LACKS_MAX 2
+#define TRACER_LACKS_MAX 3
 size_t tracer_lacks(const char *ret[TRACER_LACKS_MAX]);
 
 int tracer_new(const struct tracer_options *options, struct tracer **ret);

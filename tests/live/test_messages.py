@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 
-from run_help import RunCase, Talk, both_users, deny, fixture, main, needs
+from run_help import WARDER, RunCase, both_users, fixture, main, needs
 
 CALLS = fixture("message_calls")
 WAYS = ("64", "32", "socketcall") if os.uname().machine == "x86_64" else ("64",)
@@ -156,6 +156,18 @@ class Messages(MessageCase):
             done = self.python(text, self.there("dgram"), rules=rules, stdin=s)
             self.assertEqual(f"{expected}\n7 b'as ever'\n", done.out, done)
         self.assertEqual([b"x"], self.received())
+
+    def test_on_an_old_kernel(self):
+        text = ("import socket, sys\n"
+                "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                "for name in sys.argv[1:]:\n"
+                " try: print(s.sendmsg([b'x'], [], 0, name))\n"
+                " except OSError as e: print(e.strerror)\n")
+        done = self.native(fixture("old_kernel"), WARDER, "run", "--report", self.report_file, "--rule",
+                           f"allow connect {self.there('dgram')}", "--", PYTHON, "-c", text, self.there("dgram"),
+                           self.there("other"))
+        self.assertEqual("1\nPermission denied\n", done.out, done)
+        self.assertTrue(any("watches its messages" in d for d in self.read_report()["engine"]["degraded"]))
 
 
 @both_users
