@@ -140,7 +140,7 @@ static int no_token(int err, const char *source, struct provider_error *ret_erro
 				     "`warder login`",
 				     source);
 	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-			     "cannot read %s (%s): correct its permissions or remove it", source,
+			     "%s can't be read (%s): correct its permissions or remove it", source,
 			     strerror(-err));
 }
 

@@ -164,7 +164,7 @@ int provider_script_open(const char *path, struct provider **ret, struct provide
 	const char *nul = err ? NULL : memchr(buf_str(&text), '\0', text.len);
 	if (err)
 		err = provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-				    "cannot read the script %s: %s", path, strerror(-err));
+				    "the script %s can't be read: %s", path, strerror(-err));
 	else if (nul)
 		err = provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
 				    "%s: a NUL byte in it: expected lines of JSON", path);
