@@ -22,6 +22,7 @@ endfunction()
 
 if(Python3_FOUND AND SCDOC)
     warder_manual(warder 1 program "run commands with exact permissions, asked in place" man/warder.md)
+    warder_manual(warder-policy 5 program "rules for what a command may do" policy.md accesses.md)
     warder_manual(libwarder 3 development "run commands behind a wall, from C" man/libwarder.md)
 else()
     message(STATUS "No manual: it needs python3 and scdoc")

@@ -42,7 +42,7 @@ def plain(line):
 
 def code(lines):
     """As it is. scdoc's fence can't be told apart from one inside."""
-    return ["```", *[line.replace("```", "'''") for line in lines], "```", ""]
+    return ["```", *[line.replace("```", "'''").replace("\\", "\\\\") for line in lines], "```", ""]
 
 
 def table(rows):
@@ -53,7 +53,7 @@ def table(rows):
             continue
         for k, cell in enumerate(row):
             text = inline(cell.replace("\\|", "|")) or " "
-            out.append(("[- " if i == 0 and k == 0 else "|- " if k == 0 else ":- ") + text)
+            out.append(("[[ " if i == 0 and k == 0 else "|[ " if k == 0 else ":[ ") + text)
     return [*out, ""]
 
 
