@@ -114,11 +114,11 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 	if (!a->allow && a->by != BY_USER)
 		return 0; /* silence is not remembered as a word */
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid && q->below && a->scope >= q->marked)
-		return ruling_once_add_below(r, pid, q->below, q->scopes.item[q->marked].access);
+		return once_add_below(r, pid, q->below, q->scopes.item[q->marked].access);
 	if (a->allow && a->lifetime == LIFETIME_ONCE && pid) {
-		int err = ruling_once_add(r, pid, q->path, scope->access);
+		int err = once_add(r, pid, q->path, scope->access);
 		if (!err && scope->path2)
-			err = ruling_once_add(r, pid, scope->path2, scope->access);
+			err = once_add(r, pid, scope->path2, scope->access);
 		return err;
 	}
 	if (scope->kind == SCOPE_PRESET)
@@ -133,8 +133,8 @@ int answer_apply(struct run *r, const struct question *q, const struct answer *a
 int answer_allow_process(struct run *r, const struct question *q, pid_t pid)
 {
 	const struct scope *narrowest = &q->scopes.item[0];
-	int err = ruling_once_add(r, pid, q->path, narrowest->access);
+	int err = once_add(r, pid, q->path, narrowest->access);
 	if (!err && narrowest->path2)
-		err = ruling_once_add(r, pid, narrowest->path2, narrowest->access);
+		err = once_add(r, pid, narrowest->path2, narrowest->access);
 	return err;
 }

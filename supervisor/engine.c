@@ -265,6 +265,7 @@ static void tear_down(struct run *r)
 	netdomains_free(r->netdomains);
 	slowfs_free(r->slowfs);
 	guard_free(r->guard);
+	guard_free(r->own.guard);
 	whose_free(r->whose);
 	free(r->open_dir.path);
 	llruleset_free(r->ruleset);

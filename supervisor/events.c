@@ -62,7 +62,7 @@ static void execed(struct run *r, const struct tracer_event *ev)
 {
 	if (ev->pid == r->main)
 		r->out->ran = true;
-	ruling_once_execed(r, ev->pid);
+	once_execed(r, ev->pid);
 	notice_exec(r, ev->pid);
 	walk_execed(&r->walks, ev->who.gen, ev->call ? ev->call->path[0].given : NULL);
 	permissive_execed(r, ev->who);
@@ -71,7 +71,7 @@ static void execed(struct run *r, const struct tracer_event *ev)
 
 static void exited(struct run *r, const struct tracer_event *ev)
 {
-	ruling_once_forget(r, ev->pid);
+	once_forget(r, ev->pid);
 	recorder_exited(r, ev);
 	walk_ended(&r->walks, ev->pid);
 	denial_ended(&r->out->report.denials, ev->pid, ev->status);

@@ -103,7 +103,7 @@ static bool is_without_ioctl(const struct run *r, const struct waiter *w)
 	    devices_is_terminal(&at->st))
 		return false;
 	return policy_decide(r->session->policy, at->real, ACCESS_IOCTL).effect != EFFECT_ALLOW &&
-	       !(ruling_once_bits(r, w->pid, at->real) & ACCESS_IOCTL);
+	       !(once_bits(r, w->pid, at->real) & ACCESS_IOCTL);
 }
 
 static void act_done(struct run *r, struct waiter *w, const struct broker_done *done);
@@ -166,7 +166,7 @@ static void leave_to_rerun(struct run *r, struct waiter *w)
 	const struct need *need = &w->verdict.need[0];
 	struct rule rule = {.effect = EFFECT_ALLOW,
 			    .kind = RULE_EXACT,
-			    .access = ruling_once_bits(r, w->pid, need->at->real),
+			    .access = once_bits(r, w->pid, need->at->real),
 			    .path = need->at->real,
 			    .origin = (char *)"answer"};
 	if (rule.access && session_grant(r->session, &rule))
@@ -194,7 +194,7 @@ static void run_copy(struct run *r, struct waiter *w, const struct broker_done *
 	r->brokered++;
 	r->noticed[RUN_NOTICE_COPIED]++;
 	if (needs_another(w))
-		ruling_once_keep(r, w->pid);
+		once_keep(r, w->pid);
 	waiter_drop(r, w);
 }
 

@@ -36,7 +36,7 @@ static bool is_sensitive(const struct run *r, const struct waiter *w)
 static int remember_yes(struct run *r, const struct waiter *w, char *path, uint32_t access)
 {
 	if (inplace_can(w))
-		return ruling_once_add(r, w->pid, path, access);
+		return once_add(r, w->pid, path, access);
 	struct rule rule = {.effect = EFFECT_ALLOW,
 			    .kind = RULE_EXACT,
 			    .access = access,
@@ -385,7 +385,7 @@ static bool is_by_answer(const struct run *r, const struct waiter *w, const stru
 	if (ruling->rule && ruling->rule->source == RULE_ANSWER)
 		return true;
 	return need->at && need->at->real &&
-	       (ruling_once_bits(r, w->pid, need->at->real) & need->access);
+	       (once_bits(r, w->pid, need->at->real) & need->access);
 }
 
 static void look_at_door(struct run *r, struct waiter *w)
@@ -534,5 +534,5 @@ void refusal_release(struct run *r)
 	}
 	budget_release(&r->budget);
 	while (r->onces)
-		ruling_once_forget(r, r->onces->pid);
+		once_forget(r, r->onces->pid);
 }

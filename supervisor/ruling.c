@@ -22,100 +22,12 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* ---- answers for once ---- */
-
-static int add_once(struct run *r, pid_t pid, const char *path, uint32_t access, bool below)
-{
-	struct once *o = calloc(1, sizeof *o);
-	char *copy = strdup(path);
-	if (!o || !copy) {
-		free(o);
-		free(copy);
-		return -ENOMEM;
-	}
-	*o = (struct once){
-		.next = r->onces, .pid = pid, .access = access, .path = copy, .below = below};
-	r->onces = o;
-	return 0;
-}
-
-int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access)
-{
-	return add_once(r, pid, path, access, false);
-}
-
-int ruling_once_add_below(struct run *r, pid_t pid, const char *dir, uint32_t access)
-{
-	return add_once(r, pid, dir, access, true);
-}
-
-static void forget(struct run *r, pid_t pid, bool ended)
-{
-	for (struct once **p = &r->onces; *p;) {
-		struct once *o = *p;
-		if (o->pid != pid || (o->stays && !ended)) {
-			o->stays &= o->pid != pid;
-			p = &o->next;
-			continue;
-		}
-		*p = o->next;
-		free(o->path);
-		free(o);
-	}
-}
-
-void ruling_once_forget(struct run *r, pid_t pid)
-{
-	forget(r, pid, true);
-}
-
-void ruling_once_execed(struct run *r, pid_t pid)
-{
-	forget(r, pid, false);
-}
-
-void ruling_once_keep(struct run *r, pid_t pid)
-{
-	for (struct once *o = r->onces; o; o = o->next)
-		o->stays |= o->pid == pid;
-}
-
 /* ---- the ruling ---- */
-
-/* Of a directory's answer: what no rule speaks of that begins below it, or anywhere (a pattern). */
-static uint32_t bits_below(const struct run *r, const struct once *o, const char *path)
-{
-	uint32_t bits = 0;
-	if (!breadth_is_below(path, o->path))
-		return 0;
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
-		struct decision d = policy_decide(r->session->policy, path, bit);
-		bool open = d.effect == EFFECT_ASK &&
-			    (!d.rule || (d.rule->kind == RULE_TREE &&
-					 breadth_is_below(o->path, d.rule->path)));
-		bits |= open ? bit & o->access : 0;
-	}
-	return bits;
-}
-
-uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path)
-{
-	uint32_t bits = 0;
-	for (const struct once *o = r->onces; o; o = o->next) {
-		if (o->pid != pid)
-			continue;
-		if (o->below)
-			bits |= bits_below(r, o, path);
-		else if (!strcmp(o->path, path))
-			bits |= o->access;
-	}
-	return bits;
-}
 
 /* The accesses that an answer allows to this very path: to the process, or to all. */
 static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
 {
-	uint32_t bits = ruling_once_bits(r, pid, path);
+	uint32_t bits = once_bits(r, pid, path);
 	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
 		const struct rule *rule = policy_decide(r->session->policy, path, bit).rule;
 		if (rule && rule->source == RULE_ANSWER && rule->kind == RULE_EXACT &&
@@ -129,8 +41,7 @@ static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
 static struct decision decide_path(const struct run *r, pid_t pid, const char *path,
 				   uint32_t access, uint32_t *ret_asked)
 {
-	return judge_path(r->session->policy, path, access, ruling_once_bits(r, pid, path),
-			  ret_asked);
+	return judge_path(r->session->policy, path, access, once_bits(r, pid, path), ret_asked);
 }
 
 static int cached_guard(struct run *r, const struct guard **ret)
@@ -170,7 +81,7 @@ static int add_answer(struct policy *p, enum rule_kind kind, const char *path, u
  * as it would be if the question about these bits of the call's paths were answered with yes: an
  * answer gives both paths the same.
  */
-static int own_guard(const struct run *r, const struct waiter *w, const uint32_t *asked,
+static int guard_for(const struct run *r, const struct waiter *w, const uint32_t *asked,
 		     struct guard **ret)
 {
 	struct policy *p;
@@ -188,10 +99,26 @@ static int own_guard(const struct run *r, const struct waiter *w, const uint32_t
 	return err;
 }
 
-static bool has_onces(const struct run *r, pid_t pid)
+/* The same as it is, remembered for the last process. */
+static int own_guard(struct run *r, const struct waiter *w, const struct guard **ret)
+{
+	struct guard *g;
+	if (r->own.stale || r->own.pid != w->pid || r->own.version != r->session->policy_version) {
+		int err = guard_for(r, w, NULL, &g);
+		if (err)
+			return err;
+		guard_free(r->own.guard);
+		r->own = (struct own_guard){
+			.guard = g, .pid = w->pid, .version = r->session->policy_version};
+	}
+	*ret = r->own.guard;
+	return 0;
+}
+
+static bool has_onces(const struct run *r, pid_t pid, bool below)
 {
 	for (const struct once *o = r->onces; o; o = o->next)
-		if (o->pid == pid)
+		if (o->pid == pid && (o->below || !below))
 			return true;
 	return false;
 }
@@ -267,7 +194,7 @@ static uint32_t gained_by_moving(const struct run *r, const struct waiter *w)
 	uint32_t bits = 0;
 	if (!from || !to || ruling_is_unnamed(c, 0))
 		return 0;
-	uint32_t once = ruling_once_bits(r, w->pid, from);
+	uint32_t once = once_bits(r, w->pid, from);
 	uint32_t content = OF_CONTENT & access_on_kind(c->path[0].at.st.st_mode);
 	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
 		if ((bit & content) && !(once & bit) &&
@@ -291,7 +218,7 @@ static void ask_whole_move(struct run *r, const struct waiter *w, struct ruling 
 	struct ruling whole = *out, refused = *out;
 	whole.effect = EFFECT_ASK;
 	whole.asked[0] |= gained | (gained ? w->verdict.need[0].access & ACCESS_MOVE : 0);
-	int err = own_guard(r, w, whole.asked, &g);
+	int err = guard_for(r, w, whole.asked, &g);
 	if (!err)
 		err = guard_move(r, g, w->call, &refused);
 	guard_free(g);
@@ -428,21 +355,38 @@ static bool leads_a_rule_away(const struct run *r, const struct call *c)
 	}
 }
 
+/*
+ * A process's answers for single things open these and nothing else: what the guard of all leaves
+ * alone its own does, too. Not so of a move, where an answer for the one name counts against the
+ * other, nor of a directory's answer, which makes exceptions of what it does not open.
+ */
+static bool needs_own_guard(struct run *r, const struct waiter *w, const struct guard *of_all)
+{
+	struct ruling plain = {.effect = EFFECT_ALLOW};
+	if (!has_onces(r, w->pid, false))
+		return false;
+	if (!moves(w->call) && !has_onces(r, w->pid, true))
+		guard_thing(r, of_all, w, false, &plain);
+	else
+		plain.effect = EFFECT_ASK;
+	return plain.effect != EFFECT_ALLOW;
+}
+
 /* By inode and by name: what a path string can't say (see guard.h). Hardens *out, never softens. */
 static int guard_objects(struct run *r, const struct waiter *w, struct ruling *out)
 {
 	const struct call *c = w->call;
-	struct guard *own = NULL;
-	const struct guard *g = NULL;
-	int err = has_onces(r, w->pid) ? own_guard(r, w, NULL, &own) : cached_guard(r, &g);
+	const struct guard *g;
+	int err = cached_guard(r, &g);
+	bool own = !err && needs_own_guard(r, w, g);
+	if (own)
+		err = own_guard(r, w, &g);
 	if (err)
 		return err;
-	if (own)
-		g = own;
 	if (moves(c))
 		guard_move(r, g, c, out);
 	else
-		guard_thing(r, g, w, own != NULL, out);
+		guard_thing(r, g, w, own, out);
 	if (out->effect == EFFECT_ALLOW && leads_a_rule_away(r, c)) {
 		out->effect = EFFECT_DENY;
 		out->rule = NULL;
@@ -451,7 +395,6 @@ static int guard_objects(struct run *r, const struct waiter *w, struct ruling *o
 	}
 	if (own)
 		out->rule = NULL; /* it may be the guard's own copy's */
-	guard_free(own);
 	return 0;
 }
 

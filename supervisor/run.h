@@ -2,9 +2,10 @@
  * run: the inside of the engine: one command from spawn to the last process's end. Private to
  * engine.c, prepare.c (before it), asker.c (whom to ask), events.c (what the tracer tells),
  * finish.c (the end), refusal.c (a refused call, from its stop to its end), waiter.c (the
- * held threads), inquiry.c (what is asked about them), ruling.c (what the policy says), inplace.c
- * (what is allowed is done), answer.c (what an answer means), record.c (what is told of it),
- * permissive.c, lifecycle.c (signals, time, leftovers) and rerun.c.
+ * held threads), inquiry.c (what is asked about them), ruling.c (what the policy says), once.c (and
+ * the answers for one process), inplace.c (what is allowed is done), answer.c (what an answer
+ * means), record.c (what is told of it), permissive.c, lifecycle.c (signals, time, leftovers) and
+ * rerun.c.
  */
 #pragma once
 
@@ -111,6 +112,14 @@ struct open_dir {
 	char *path; /* owned; NULL: none yet */
 };
 
+/* A guard of the policy with one process's answers for once (ruling.c). */
+struct own_guard {
+	struct guard *guard; /* owned; NULL: none yet */
+	pid_t pid;
+	unsigned version; /* of the policy */
+	bool stale;	  /* there are other answers since */
+};
+
 enum run_end { RUN_GOES_ON, RUN_ENDING, RUN_KILLED };
 
 struct run {
@@ -134,6 +143,7 @@ struct run {
 	struct guard *guard;
 	unsigned guard_version;
 	struct open_dir open_dir;
+	struct own_guard own;
 
 	struct tracer *tracer;
 	uint64_t door_watch[TRACER_FDS]; /* 0: none */
@@ -339,16 +349,19 @@ bool ruling_needs_none(struct run *r, const struct waiter *w, const struct need 
 bool ruling_is_unnamed(const struct call *c, unsigned i);
 /* A mkdir that is allowed: the pool, where one of its directories may take the new one's place. */
 struct pool *ruling_pool(struct run *r, const struct waiter *w);
+
+/* once.c */
+
 /* "Once": remembered for one process, until it execs or ends. 0 or -ENOMEM. */
-int ruling_once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
+int once_add(struct run *r, pid_t pid, const char *path, uint32_t access);
 /* The same for a directory and what no rule of its own speaks of below it. */
-int ruling_once_add_below(struct run *r, pid_t pid, const char *dir, uint32_t access);
-uint32_t ruling_once_bits(const struct run *r, pid_t pid, const char *path);
-void ruling_once_forget(struct run *r, pid_t pid);
+int once_add_below(struct run *r, pid_t pid, const char *dir, uint32_t access);
+uint32_t once_bits(const struct run *r, pid_t pid, const char *path);
+void once_forget(struct run *r, pid_t pid);
 /* The process has another program. */
-void ruling_once_execed(struct run *r, pid_t pid);
+void once_execed(struct run *r, pid_t pid);
 /* Its next exec is a step of the one that was answered: what it has stays. */
-void ruling_once_keep(struct run *r, pid_t pid);
+void once_keep(struct run *r, pid_t pid);
 
 /* record.c */
 
