@@ -150,11 +150,15 @@ class Bench:
         workload.prepare(place)
 
     def measure(self, seconds):
-        """All rounds, or as many as `seconds` allow (None: all); on a slow machine there may be none left."""
-        end = time.monotonic() + seconds if seconds is not None else math.inf
-        least = 1 if end < time.monotonic() else ROUNDS_MIN
+        """
+        All rounds, or as many as `seconds` allow (None: all). A few are made although they take twice as
+        long; on a slow machine one is all there is.
+        """
+        begin = time.monotonic()
+        end, last = (begin + seconds, begin + 2 * seconds) if seconds is not None else (math.inf,) * 2
         for i in range(self.rounds + 1):
-            if i > least and time.monotonic() > end:
+            now = time.monotonic()
+            if i > 1 and now > (end if i > ROUNDS_MIN else last):
                 break
             # Each mode is first in some round: what one leaves behind is not always the same one's.
             turn = i % len(self.modes) if i else 0
