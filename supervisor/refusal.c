@@ -384,8 +384,7 @@ static bool is_by_answer(const struct run *r, const struct waiter *w, const stru
 	const struct need *need = &w->verdict.need[0];
 	if (ruling->rule && ruling->rule->source == RULE_ANSWER)
 		return true;
-	return need->at && need->at->real &&
-	       (once_bits(r, w->pid, need->at->real) & need->access);
+	return need->at && need->at->real && (once_bits(r, w->pid, need->at->real) & need->access);
 }
 
 static void look_at_door(struct run *r, struct waiter *w)
