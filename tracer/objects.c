@@ -216,43 +216,79 @@ static void scan(struct object *o, const struct maps_region *where, uint64_t at,
 }
 
 /*
- * Go's Syscall6, through which its os package opens (1.18 to 1.24): mov %rsi,%r10; mov %rdi,%rdx;
- * mov %rcx,%rsi; mov %rbx,%rdi; syscall. The last two moves make room for a jump.
+ * Functions through which every call goes, with whatever number: no number stands before their
+ * `syscall`. They are known by their code; what they open by is the number that their stub is for.
  */
-static const uint8_t go_code[] = {0x49, 0x89, 0xf2, 0x48, 0x89, 0xfa, 0x48,
+static const uint8_t go_code[] = {/* mov %rsi,%r10; mov %rdi,%rdx; mov %rcx,%rsi; mov %rbx,%rdi */
+				  0x49, 0x89, 0xf2, 0x48, 0x89, 0xfa, 0x48,
 				  0x89, 0xce, 0x48, 0x89, 0xdf, 0x0f, 0x05};
-#define GO_MOVES 6
+/* mov %rdi,%r11; mov %rsi,%rax; ...; mov %r11,8(%rsp) */
+static const uint8_t cancel_code[] = {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7,
+				      0x48, 0x89, 0xce, 0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca,
+				      0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c, 0x8b, 0x4c, 0x24,
+				      0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05};
+/* mov %rdi,%rax; mov %r8,%r10; ...; mov 8(%rsp),%r9; mov %rcx,%rdx */
+static const uint8_t musl_code[] = {0x48, 0x89, 0xf8, 0x4d, 0x89, 0xc2, 0x48, 0x89, 0xf7,
+				    0x4d, 0x89, 0xc8, 0x48, 0x89, 0xd6, 0x4c, 0x8b, 0x4c,
+				    0x24, 0x08, 0x48, 0x89, 0xca, 0x0f, 0x05};
 
-static void scan_go(struct object *o, const struct maps_region *where, uint64_t at,
-		    const uint8_t *code, size_t len)
+/* Behind the test whether the thread was cancelled, and its jump, musl's and glibc's are alike. */
+#define TEST_AT	  8
+#define LOOK_BACK (TEST_AT + sizeof(cancel_code))
+
+static const struct known_code {
+	const uint8_t *code; /* it ends with the `syscall` */
+	uint8_t size, moves; /* so many bytes before that are replaced: */
+	bool several;	     /* more than one instruction */
+	uint8_t test[2];     /* what stands TEST_AT bytes before, 0: anything */
+	enum sys_id id;
+} known_codes[] = {
+	/* Syscall6, 1.18 to 1.24 */
+	{go_code, sizeof(go_code), 6, true, {0}, SYS_ID_openat},
+	/* __syscall_cancel_arch, glibc 2.41 */
+	{cancel_code, sizeof(cancel_code), 5, false, {0x07, 0x08}, SYS_ID_openat},
+	/* __syscall_cp_asm, and what it is without threads as gcc makes it */
+	{cancel_code, sizeof(cancel_code), 5, false, {0x85, 0xc0}, SYS_ID_open},
+	{musl_code, sizeof(musl_code), 8, true, {0}, SYS_ID_open},
+};
+
+static bool test_is(const struct known_code *k, const uint8_t *code, const uint8_t *p)
 {
-	const uint8_t *p = memmem(code, len, go_code, sizeof(go_code));
-	const size_t before = sizeof(go_code) - SYSCALL_SIZE;
+	return !k->test[0] || (p - code >= TEST_AT && memcmp(p - TEST_AT, k->test, 2) == 0);
+}
 
-	if (!p)
-		return;
-	struct stub_site site = site_of(&sysents[SYS_ID_openat]);
-	memcpy(site.before, go_code + before - GO_MOVES, GO_MOVES);
-	site.before_len = GO_MOVES;
-	site.several = true;
-	add_site(o, offset_of(where, at + (size_t)(p - code) + before), &site);
+static void scan_known(struct object *o, const struct maps_region *where, uint64_t at,
+		       const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(known_codes); i++) {
+		const struct known_code *k = &known_codes[i];
+		const uint8_t *p = memmem(code, len, k->code, k->size);
+		if (!p || !test_is(k, code, p))
+			continue;
+		const uint8_t *syscall = p + k->size - SYSCALL_SIZE;
+		struct stub_site site = site_of(&sysents[k->id]);
+		memcpy(site.before, syscall - k->moves, k->moves);
+		site.before_len = k->moves;
+		site.several = k->several;
+		add_site(o, offset_of(where, at + (size_t)(syscall - code)), &site);
+	}
 }
 
 static void scan_text(struct object *o, pid_t tid, const struct maps_region *where,
 		      const struct elfmem_text *text)
 {
-	const size_t overlap = sizeof(go_code) - 1;
+	const size_t overlap = LOOK_BACK - 1;
 	uint8_t *code AUTOFREE = malloc(SCAN_CHUNK);
 	uint64_t at = where->start, end = text->end < where->end ? text->end : where->end;
 
 	if (end - at > SCAN_MAX) /* Go's own packages come first */
 		end = at + SCAN_MAX;
-	while (code && at + overlap < end && o->len + SLOTS_SPARE < o->slots) {
+	while (code && at + overlap < end && o->len < o->slots) {
 		size_t n = end - at < SCAN_CHUNK ? end - at : SCAN_CHUNK;
 		if (mem_read(tid, at, code, n) < 0)
 			return;
+		scan_known(o, where, at, code, n);
 		scan(o, where, at, code, n);
-		scan_go(o, where, at, code, n);
 		at += n - overlap;
 	}
 }
@@ -287,13 +323,13 @@ const struct object *objects_learn(struct objects *os, const struct tracee *t,
 	bool fresh;
 
 	if (!base || syscall - where->start < STUB_INSN_MAX ||
-	    elfmem_text(t->tid, base, syscall, offset_of(where, syscall), &text) < 0 ||
-	    !look_at_site(t->tid, ent, &text, syscall, &site))
+	    elfmem_text(t->tid, base, syscall, offset_of(where, syscall), &text) < 0)
 		return NULL;
 	struct object *o = take_object(os, where, &text, &fresh);
 	if (!o)
 		return NULL;
-	add_site(o, offset_of(where, syscall), &site);
+	if (look_at_site(t->tid, ent, &text, syscall, &site))
+		add_site(o, offset_of(where, syscall), &site);
 	if (fresh)
 		scan_text(o, t->tid, where, &text);
 	return knows(o, offset_of(where, syscall)) ? o : NULL;

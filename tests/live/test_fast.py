@@ -142,6 +142,10 @@ class Fast(FastCase):
     def test_musl(self):
         self.assertFast(self.build(compiler="musl-gcc"))
 
+    @needs("musl-gcc")
+    def test_static_musl(self):
+        self.assertFast(self.build("-static", compiler="musl-gcc"))
+
     def test_32_bits_are_slow_and_right(self):
         on, off = self.both_ways(self.build("-m32"), "50", self.good, self.secret)
         self.assertEqual(self.stops(off), self.stops(on))

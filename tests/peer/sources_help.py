@@ -81,6 +81,37 @@ def debian_sources(file):
         f.write(text)
 
 
+def own_apt(where):
+    """Options of apt-get for lists of our own, from mirrors.sources in that directory."""
+    for name in ("lists/partial", "cache/archives/partial"):
+        os.makedirs(os.path.join(where, name))
+    own = ["-o", f"Dir::Etc::sourcelist={where}/mirrors.sources", "-o", "Dir::Etc::sourceparts=-",
+           "-o", f"Dir::State::lists={where}/lists", "-o", f"Dir::Cache={where}/cache"]
+    command("apt-get", "-qq", *own, "update")
+    return own
+
+
+NEWER = "trixie"
+NEWER_LIBC = "libc6"
+
+
+def newer_libc():
+    """The C library of a newer Debian, unpacked: its directory."""
+    with made_once("libc") as (where, new):
+        if new:
+            debian_sources(where + "/mirrors.sources")
+            with open(where + "/mirrors.sources", encoding="utf-8") as f:
+                mirror = re.search(r"^URIs: (\S+/debian)/?$", f.read(), re.M)
+            if not mirror:
+                raise Missing("apt has no mirror of Debian itself configured")
+            with open(where + "/mirrors.sources", "w", encoding="utf-8") as f:
+                f.write(f"Types: deb\nURIs: {mirror[1]}\nSuites: {NEWER}\nComponents: main\n"
+                        "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n")
+            command("apt-get", "-qq", *own_apt(where), "download", NEWER_LIBC, cwd=where)
+            command("dpkg-deb", "-x", glob.glob(where + "/libc6_*.deb")[0], where + "/deb")
+        return os.path.join(where, "deb/usr/lib/x86_64-linux-gnu")
+
+
 def kernel():
     """The kernel's selftests: their directory."""
     with made_once("linux") as (where, new):
@@ -105,11 +136,7 @@ def strace_tests(programs):
         top = os.path.join(where, "src")
         if new:
             debian_sources(where + "/mirrors.sources")
-            for name in ("lists/partial", "cache/archives/partial"):
-                os.makedirs(os.path.join(where, name))
-            own = ["-o", f"Dir::Etc::sourcelist={where}/mirrors.sources", "-o", "Dir::Etc::sourceparts=-",
-                   "-o", f"Dir::State::lists={where}/lists", "-o", f"Dir::Cache={where}/cache"]
-            command("apt-get", "-qq", *own, "update")
+            own = own_apt(where)
             command("apt-get", "-qq", *own, "--download-only", "source", "strace", cwd=where)
             os.makedirs(top)
             command("tar", "xf", glob.glob(where + "/strace_*.orig.tar.xz")[0], "--strip-components=1", "-C", top)

@@ -148,31 +148,56 @@ Test(objects, a_site_and_the_others_in_the_text)
 	image_free(&im);
 }
 
-/* Two short moves make room for the jump, if nobody can be between them. */
-Test(objects, what_go_programs_open_by)
+/* Functions for every number: where they are several instructions, nobody may be between them. */
+Test(objects, functions_for_every_call)
 {
-	static const uint8_t code[] = {0x49, 0x89, 0xf2, 0x48, 0x89, 0xfa, 0x48,
-				       0x89, 0xce, 0x48, 0x89, 0xdf, 0x0f, 0x05};
-	struct image im = image_new();
-	struct objects *os = objects_new();
-	struct stub_site site;
-	uint64_t stub;
+	static const struct {
+		const char *code;
+		size_t size, moves;
+		int32_t nr;
+		uint8_t mark_arg;
+		bool several;
+	} rows[] = {
+#define CANCEL                                                                                     \
+	"\x0f\x85\1\2\3\4\x49\x89\xfb\x48\x89\xf0\x48\x89\xd7\x48\x89\xce\x4c\x89\xc2\x4d\x89\xca" \
+	"\x4c\x8b\x44\x24\x08\x4c\x8b\x4c\x24\x10\x4c\x89\x5c\x24\x08"
+		{"\x49\x89\xf2\x48\x89\xfa\x48\x89\xce\x48\x89\xdf", 12, 6, SYS_openat, 2, true},
+		{"\xf6\x07\x08" CANCEL, 42, 5, SYS_openat, 2, false},
+		{"\x85\xc0" CANCEL, 41, 5, SYS_open, 1, false},
+		{"\x48\x89\xf8\x4d\x89\xc2\x48\x89\xf7\x4d\x89\xc8\x48\x89\xd6\x4c\x8b\x4c\x24\x08"
+		 "\x48\x89\xca",
+		 23, 8, SYS_open, 1, true},
+		{"\x84\xc0" CANCEL, 41, 0, 0, 0, false}, /* some other function */
+	};
 
-	memcpy(im.at + TEXT + 0x500, code, sizeof(code));
-	const struct object *o = objects_survey(os, getpid(), &im.where, (uintptr_t)im.at);
-	cr_assert_not_null(o);
-	cr_assert_eq(o->len, 2u);
-	cr_assert(object_site(o, 1, &im.where, &site, &stub));
-	cr_expect_eq(site.syscall, (uintptr_t)im.at + TEXT + 0x500 + 12);
-	cr_expect_eq(site.before_len, 6u);
-	cr_expect_arr_eq(site.before, code + 6, 6);
-	cr_expect(site.several);
-	cr_expect_eq(site.nr, SYS_openat);
-	cr_expect_eq(site.mark_arg, 2u);
-	cr_assert(object_site(o, 0, &im.where, &site, &stub));
-	cr_expect_not(site.several);
-	objects_free(os);
-	image_free(&im);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct image im = image_new();
+		struct objects *os = objects_new();
+		struct stub_site site;
+		uint64_t stub;
+		uint8_t *at = im.at + TEXT + 0x500;
+
+		memcpy(at, rows[i].code, rows[i].size);
+		memcpy(at + rows[i].size, "\x0f\x05", 2);
+		const struct object *o = objects_survey(os, getpid(), &im.where, (uintptr_t)im.at);
+		cr_assert_not_null(o);
+		cr_assert_eq(o->len, rows[i].moves ? 2u : 1u, "%zu", i);
+		for (size_t n = 0; n < o->len; n++) {
+			cr_assert(object_site(o, n, &im.where, &site, &stub));
+			if (site.syscall != (uintptr_t)at + rows[i].size) {
+				cr_expect_not(site.several);
+				continue;
+			}
+			cr_expect_eq(site.before_len, rows[i].moves);
+			cr_expect_arr_eq(site.before, at + rows[i].size - rows[i].moves,
+					 rows[i].moves);
+			cr_expect_eq(site.several, rows[i].several);
+			cr_expect_eq(site.nr, rows[i].nr);
+			cr_expect_eq(site.mark_arg, rows[i].mark_arg);
+		}
+		objects_free(os);
+		image_free(&im);
+	}
 }
 
 /* Over the pieces that the text is read in. */
