@@ -1,6 +1,7 @@
 #include "agent/opening.h"
 
 #include "agent/interrupt.h"
+#include "agent/offer.h"
 #include "agent/trust.h"
 #include "supervisor/redact.h"
 #include "tracer/util.h"
@@ -70,7 +71,7 @@ static bool is_settled(const struct session *s, const struct cli_options *o)
 static int find_trust(const struct session *s, bool ask, enum trust *ret)
 {
 	*ret = trust_recall(s);
-	if (*ret || !ask || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+	if (*ret || !ask)
 		return 0;
 	*ret = trust_ask(s);
 	if (!*ret)
@@ -97,8 +98,13 @@ int opening_session(struct cli_options *o, bool ask, struct session **ret)
 {
 	enum trust t = TRUST_UNKNOWN;
 	int status = make_session(o, ret);
+	ask = ask && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	if (!status && !is_settled(*ret, o))
 		status = find_trust(*ret, ask, &t);
+	if (!status && ask && !o->policies.len && offer_proposal(*ret)) {
+		session_free(TAKE_PTR(*ret));
+		status = make_session(o, ret);
+	}
 	if (!status)
 		status = apply_trust(o, t, ret);
 	if (status)

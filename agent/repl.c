@@ -113,6 +113,9 @@ static void greet(struct repl *r)
 	buf_add_str(&out, ", project ");
 	escape_add_str(&out, session_project(a->session)->dir);
 	buf_add_str(&out, "\n/help lists the commands.\n");
+	if (a->log.id)
+		buf_addf(&out, "Going on in session %s, which has %zu messages.\n", a->log.id,
+			 a->convo.n);
 	fwrite(buf_str(&out), 1, out.len, stdout);
 	buf_free(&out);
 }
@@ -167,6 +170,9 @@ int repl_run(struct agent *a)
 	loop(&r);
 	spinner_free(r.paint.spinner);
 	bool typed = lineinput_interactive(r.in);
+	if (typed && a->log.id)
+		printf("warder agent --resume %s goes on here.\n", a->log.id);
+	fflush(stdout);
 	lineinput_free(r.in);
 	if (interrupt_ending())
 		return -interrupt_ending();

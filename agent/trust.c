@@ -54,40 +54,61 @@ static int open_file(const struct session *s, int flags, int *ret)
 	return *ret < 0 ? -errno : 0;
 }
 
-static enum trust read_answer(const char *line, size_t n, const char *slug)
+/* What a line says of this project under `key`. True: *ret is a copy, or NULL without memory. */
+static bool read_line(const char *line, size_t n, const char *slug, const char *key, char **ret)
 {
 	struct json *v = NULL;
-	enum trust t = TRUST_UNKNOWN;
 	if (json_parse(line, n, &v, NULL))
-		return t;
-	const char *whose = json_get_str(v, "slug"), *word = json_get_str(v, "trust");
-	if (whose && word && !strcmp(whose, slug))
-		t = trust_parse(word);
+		return false;
+	const char *whose = json_get_str(v, "slug"), *word = json_get_str(v, key);
+	bool fits = whose && word && !strcmp(whose, slug);
+	if (fits)
+		*ret = strdup(word);
 	json_free(v);
-	return t;
+	return fits;
 }
 
-enum trust trust_recall(const struct session *s)
+/* The last such word (owned), or the one that equals `only`; NULL: none. */
+static char *find_word(const struct session *s, const char *key, const char *only)
 {
 	struct buf text = {.max = TRUST_FILE_MAX};
-	char chunk[4096];
-	enum trust found = TRUST_UNKNOWN;
+	char chunk[4096], *found = NULL, *word = NULL;
 	int fd AUTOCLOSE = -1;
 	ssize_t n;
 	if (open_file(s, O_RDONLY, &fd))
-		return TRUST_UNKNOWN;
+		return NULL;
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
 		buf_add(&text, chunk, (size_t)n);
 	for (size_t at = 0, len; at < text.len; at += len + 1) {
 		len = strcspn(text.data + at, "\n");
-		enum trust t = read_answer(text.data + at, len, session_project(s)->slug);
-		found = t ? t : found;
+		if (!read_line(text.data + at, len, session_project(s)->slug, key, &word))
+			continue;
+		bool wanted = word && (!only || !strcmp(word, only));
+		if (wanted) {
+			free(found);
+			found = TAKE_PTR(word);
+		}
+		free(TAKE_PTR(word));
 	}
 	buf_free(&text);
 	return found;
 }
 
-int trust_remember(const struct session *s, enum trust t)
+enum trust trust_recall(const struct session *s)
+{
+	AUTOFREE
+	char *word = find_word(s, "trust", NULL);
+	return word ? trust_parse(word) : TRUST_UNKNOWN;
+}
+
+bool trust_was_refused(const struct session *s, const char *sha256)
+{
+	AUTOFREE
+	char *word = find_word(s, "refused", sha256);
+	return word;
+}
+
+static int add_line(const struct session *s, const char *key, const char *word)
 {
 	char now[TIMESTAMP_LEN];
 	struct buf line = {0};
@@ -103,14 +124,26 @@ int trust_remember(const struct session *s, enum trust t)
 	jsonw_kstr(&w, "t", timestamp_now(now));
 	jsonw_kpath(&w, "project", session_project(s)->dir);
 	jsonw_kstr(&w, "slug", session_project(s)->slug);
-	jsonw_kstr(&w, "trust", trust_name(t));
+	jsonw_kstr(&w, key, word);
 	jsonw_end_object(&w);
 	buf_add_char(&line, '\n');
 	err = buf_error(&line);
-	if (!err && write(fd, line.data, line.len) != (ssize_t)line.len)
-		err = errno ? -errno : -EIO;
+	if (!err) {
+		ssize_t n = write(fd, line.data, line.len);
+		err = n == (ssize_t)line.len ? 0 : n < 0 ? -errno : -EIO;
+	}
 	buf_free(&line);
 	return err;
+}
+
+int trust_remember(const struct session *s, enum trust t)
+{
+	return add_line(s, "trust", trust_name(t));
+}
+
+int trust_refuse(const struct session *s, const char *sha256)
+{
+	return add_line(s, "refused", sha256);
 }
 
 /* ---- asked ---- */

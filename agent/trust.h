@@ -33,3 +33,7 @@ enum trust trust_ask(const struct session *s);
  * TRUST_ASK. 0 or -errno.
  */
 int trust_open(struct session *s, enum trust t);
+
+/* A text that the project proposed and the user refused, by its SHA-256 (offer.h). 0 or -errno. */
+int trust_refuse(const struct session *s, const char *sha256);
+bool trust_was_refused(const struct session *s, const char *sha256);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -102,6 +103,14 @@ void term_write(struct term *t, const char *bytes, size_t n)
 
 /* ---- in ---- */
 
+/* A Ctrl-C that came a moment before would have been a signal: it is not to be lost to a question
+ * that nobody could read yet. */
+static bool has_interrupt(const struct term *t, const char *bytes, size_t n)
+{
+	cc_t key = t->saved.c_cc[VINTR];
+	return (t->saved.c_lflag & ISIG) && key != _POSIX_VDISABLE && memchr(bytes, key, n);
+}
+
 static void on_keys(struct term *t)
 {
 	char bytes[256];
@@ -111,8 +120,13 @@ static void on_keys(struct term *t)
 		return;
 	}
 	ssize_t n = read(t->fd, bytes, sizeof(bytes));
-	if (n < 0 || !t->keys || (n > 0 && t->ahead))
+	if (n < 0 || !t->keys)
 		return;
+	if (n > 0 && t->ahead) {
+		if (has_interrupt(t, bytes, (size_t)n))
+			t->keys(t->arg, "\x03", 1);
+		return;
+	}
 	t->keys(t->arg, bytes, (size_t)n);
 }
 

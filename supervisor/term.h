@@ -16,8 +16,8 @@ int term_new(struct loop *l, struct pty *p, struct term **ret);
 /* Put back, closed. NULL is fine. */
 void term_free(struct term *t);
 /*
- * As pty_hold(). By itself: keys of the first 300 ms are dropped (nobody else could get them), and
- * in the background the keys wait until we are in the foreground.
+ * As pty_hold(). By itself: keys of the first 300 ms are dropped (nobody else could get them), all
+ * but Ctrl-C, and in the background the keys wait until we are in the foreground.
  */
 int term_hold(struct term *t, pty_keys_fn *keys, void *arg);
 void term_resume(struct term *t);

@@ -292,6 +292,24 @@ class Repl(unittest.TestCase):
         agent.expect("And on it goes.")
         agent.expect("warder> ")
 
+    def test_ctrl_c_at_any_moment_leads_back_to_the_prompt(self):
+        work = assistant("# Working", ("run_shell", {"command": f"echo begun; cat {self.place.outside}/notes.txt; sleep {NAP}7"}))
+        agent = self.ready(*[work] * 40)
+        at_prompt = agent.editing_modes()
+        for delay in (0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8):
+            agent.keys("go\r")
+            time.sleep(delay)
+            agent.keys("\x03")
+            agent.expect("warder> ")
+            # It is a prompt, and no word of before comes after it.
+            agent.keys("/usage\r")
+            agent.expect("turns.*warder> ")
+            self.assertEqual(agent.editing_modes(), at_prompt, delay)
+        left = subprocess.run(["pgrep", "-f", f"sleep {NAP}7"], capture_output=True, text=True)
+        self.assertEqual(left.stdout, "")
+        agent.keys("/quit\r")
+        self.assertEqual(agent.wait(), 0)
+
     def test_stop_and_continue_keep_what_was_typed(self):
         agent = Agent(self.place, uid=self.uid, shell=True)
         self.addCleanup(agent.close)
@@ -426,6 +444,37 @@ class Repl(unittest.TestCase):
         agent.keys("go\r")
         self.assertNotIn("once", agent.expect("End."))
         self.assertTrue(os.path.exists(os.path.join(self.place.project, "new.txt")))
+
+    def test_a_projects_own_policy_is_shown_and_used_when_accepted(self):
+        proposal = os.path.join(self.place.project, ".warder.policy")
+        with open(proposal, "w") as f:
+            f.write(f"allow r {self.place.outside}\n")
+        script = assistant("", READ_NOTES), assistant("End.")
+        # Refused: not used, and the same text is not offered again.
+        agent = self.start(*script)
+        agent.trust("2")
+        self.assertIn(f"+ allow r {self.place.outside}", agent.expect(r"\[y/N\] "))
+        agent.keys("\r")
+        agent.expect("warder> ")
+        agent.keys("go\r")
+        agent.answer("n")
+        agent.expect("End.")
+        agent.keys("/quit\r")
+        self.assertRegex(agent.expect("goes on here"), "warder agent --resume [0-9a-f-]+ ")
+        self.assertEqual(agent.wait(), 0)
+        agent = self.start(*script)
+        self.assertNotIn("[y/N]", agent.expect("warder> "))
+        agent.keys("/quit\r")
+        agent.wait()
+        # Another text is, and counts once it was accepted.
+        with open(proposal, "a") as f:
+            f.write("# again\n")
+        agent = self.start(*script, more=["--resume"])
+        agent.expect(r"\[y/N\] ")
+        agent.keys("y\r")
+        self.assertIn("Going on in session", agent.expect("warder> "))
+        agent.keys("go\r")
+        self.assertNotIn("once", agent.expect("End."))
 
     def test_no_answer_at_the_first_start_starts_nothing(self):
         for key, status in (("\x04", 0), ("\x03", 0)):
