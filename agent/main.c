@@ -30,7 +30,7 @@ static const struct subcommand subcommands[] = {
 	{"session", cli_session, "session list|end NAME", "what runs of one name share"},
 	{"login", login_main, "login   [--host HOST]", "sign in to GitHub, for Copilot"},
 	{"logout", login_out_main, "logout", "forget that token"},
-	{"policy", cli_policy, "policy  show|check|allow|deny|ask|forbid|forget|path",
+	{"policy", cli_policy, "policy  show|allow|deny|forget|accept|import|export|...",
 	 "the saved policies"},
 	{"learn", cli_learn, "learn   [--verify] [--diff OLD] TRACE...",
 	 "the narrowest sensible policy for a trace"},

@@ -9,6 +9,7 @@
 #include "landlock/llmodel.h"
 #include "supervisor/compile.h"
 #include "supervisor/engine.h"
+#include "supervisor/learn.h"
 #include "supervisor/warder.h"
 #include "tracer/trace.h"
 #include "tracer/tracer.h"
@@ -135,6 +136,43 @@ static int import(struct bench *b, double *ret)
 	return got < 0 ? got : whole ? 0 : -EINVAL;
 }
 
+/* One event of many, of 30,000 different paths, into what `warder learn` has seen. */
+#define LEARNED 200000
+
+static int learn(struct bench *b, double *ret)
+{
+	const struct learn_options options = {.home = "/home/u"};
+	const struct trace_header header = {
+		.home = "/home/u", .cwd = "/home/u/p", .project = "/home/u/p"};
+	struct policy_error error;
+	struct buf text = {0};
+	struct learn *l = NULL;
+	size_t rules = 0;
+	char path[64];
+	(void)b;
+	double start = now_ns();
+	int err = learn_new(&options, &l, &error);
+	if (!err)
+		err = learn_begin(l, &header, &error);
+	for (unsigned i = 0; !err && i < LEARNED; i++) {
+		snprintf(path, sizeof(path), "/home/u/%s/%u/%u", i % 2 ? "data" : "p", i % 300,
+			 i % 30000);
+		err = learn_event(
+			l, &(struct trace_event){.kind = TRACE_CALL,
+						 .exe = "/usr/bin/tool",
+						 .call = "openat",
+						 .returned = true,
+						 .paths = 1,
+						 .path = {{.real = path, .access = "read"}}});
+	}
+	if (!err)
+		err = learn_write(l, &text, &rules);
+	*ret = (now_ns() - start) / LEARNED;
+	buf_free(&text);
+	learn_free(l);
+	return err ? err : rules == 1 ? 0 : -EINVAL;
+}
+
 /* ---- a stop: the same opens with the bare tracer, and without it ---- */
 
 static int run_untraced(char *const *argv)
@@ -258,6 +296,7 @@ static const struct act {
 	{"model", "what the kernel would grant on a directory", model},
 	{"compile", "the default policy into a Landlock ruleset", compile},
 	{"import", "a line of strace's text, read as a trace", import},
+	{"learn", "one of 200,000 events, learned from", learn},
 	{"stop", "one ptrace stop of an open, all in", stop},
 	{"report", "a refused open, reported, beside the open itself", refused},
 	{"brokered", "an open that the broker does in place", brokered},

@@ -20,7 +20,7 @@ import measure  # noqa: E402
 import plot  # noqa: E402
 import workloads  # noqa: E402
 
-ACTS = {"decide", "model", "compile", "import", "stop", "report", "brokered", "start-fast", "start-slow"}
+ACTS = {"decide", "model", "compile", "import", "learn", "stop", "report", "brokered", "start-fast", "start-slow"}
 
 
 def bench(*args):

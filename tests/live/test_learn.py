@@ -178,6 +178,25 @@ class ByHand(LearnCase):
         self.assertIn("40000×", rules["allow r ~/data"])
 
 
+class Fleet(LearnCase):
+    @needs("parallel")
+    def test_learned_in_parallel_and_merged(self):
+        traces = [self.trace(("openat", f"/home/u/data/{i}", "read"), ("openat", "/home/u/shared", "read,write"),
+                             ("openat", f"/home/u/p{i}", "write,create"), name=f"t{i}.jsonl") for i in range(6)]
+        script = os.path.join(os.environ["SOURCE_DIR"], "docs/examples/fleet.sh")
+        self.env["WARDER"] = WARDER
+        done = self.native("sh", script, *traces)
+        self.assertStatus(done)
+        self.assertEqual(1, done.out.count("~/shared"))
+        self.assertEqual(done.out, self.native("sh", script, *reversed(traces)).out)
+        fleet = self.write("fleet.policy", done.out)
+        self.learn("--diff", fleet, *traces, status=0)
+        # One more machine, in another step.
+        more = self.write("more", self.learn(self.trace(("openat", "/home/u/q", "read"), name="q.jsonl")).out)
+        merged = self.native(WARDER, "policy", "merge", more, fleet)
+        self.assertEqual(done.out.count("\n") + 1, merged.out.count("\n"))
+
+
 @both_users
 class FromStrace(LearnCase):
     @needs("strace")

@@ -305,10 +305,11 @@ class Merge(PolicyCase):
             self.assertEqual(left, self.merge(left, left))
 
     def test_decides_as_the_files_together(self):
-        one, two = "allow r /usr\ndeny r /usr/share\n", "allow rx /usr/share exact\nallow w /usr/share\n"
+        d = self.outside
+        one, two = f"allow r {d}\ndeny r {d}/s\n", f"allow rx {d}/s exact\nallow w {d}/s\n"
         merged = self.write("merged", self.merge(one, two))
         files = [self.write("one", one), self.write("two", two)]
-        for path, access in itertools.product(("/usr/x", "/usr/share", "/usr/share/x"), ("read", "exec", "write")):
+        for path, access in itertools.product((f"{d}/x", f"{d}/s", f"{d}/s/x"), ("read", "exec", "write")):
             apart = self.native(WARDER, "why", "--json", "--policy", files[0], "--policy", files[1], path, access)
             joined = self.native(WARDER, "why", "--json", "--policy", merged, path, access)
             self.assertEqual([a["effect"] for a in json.loads(apart.out)["answers"]],
