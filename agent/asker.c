@@ -148,7 +148,6 @@ static int perform(struct attempt *a, enum error_where where, struct http_reques
 	err = outcome(a, err, &facts, ret_error);
 	if (err) {
 		redact(by, ret_error->text);
-		redact(by, ret_error->detail);
 		redact(by, ret_error->request_id);
 	}
 	return err;

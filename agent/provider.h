@@ -48,8 +48,8 @@ enum provider_error_kind {
 /* Plain data: may be copied, nothing to free. */
 struct provider_error {
 	enum provider_error_kind kind;
-	char text[1024];      /* one sentence that says what to do, the request id included */
-	char detail[1024];    /* the head of the server's own words; "" where there are none */
+	char text[1024];      /* one sentence that says what to do; behind it the server's own words
+				 and the request id */
 	char request_id[128]; /* "" where there is none */
 	int status;	      /* HTTP; 0: no answer came */
 	bool retryable;	      /* the same request may succeed later */

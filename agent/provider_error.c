@@ -116,8 +116,6 @@ static void fill_facts(const struct error_facts *f, struct provider_error *ret)
 	const char *id = r->request_id[0] ? r->request_id : f->request_id;
 	*ret = (struct provider_error){.status = r->status, .retry_after_s = r->retry_after_s};
 	copy(ret->request_id, sizeof(ret->request_id), id);
-	snprintf(ret->detail, sizeof(ret->detail), "%.*s", (int)f->body_len,
-		 f->body_len ? f->body : "");
 }
 
 /* The sentence, what the server says, the status and the request id. */

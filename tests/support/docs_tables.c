@@ -297,12 +297,70 @@ static void agent_tools(struct buf *out)
 #undef SLASH
 }
 
+struct words {
+	const char *where;
+	int from, to;
+	const char *has;
+	bool again;
+	const char *sentence;
+};
+
+static const struct words words[] = {
+#define WORDS(where_, from_, to_, has_, kind_, again_, sentence_)                                  \
+	{.where = #where_,                                                                         \
+	 .from = (from_),                                                                          \
+	 .to = (to_),                                                                              \
+	 .has = (has_),                                                                            \
+	 .again = (again_),                                                                        \
+	 .sentence = (sentence_)},
+#include "agent/provider_errors.def"
+#undef WORDS
+};
+
+static const char *asked(const char *where)
+{
+	static const struct {
+		const char *where, *who;
+	} names[] = {{"EXCHANGE", "GitHub, for Copilot's bearer"},
+		     {"LOGIN", "GitHub, for a login"},
+		     {"COPILOT", "Copilot"},
+		     {"ANY", "any server"}};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(names[i].where, where))
+			return names[i].who;
+	BUG(true);
+}
+
+static void provider_errors(struct buf *b)
+{
+	buf_add_str(b,
+		    "# What a model's server refuses, and what warder says\n\n"
+		    "Generated from agent/provider_errors.def; the first row that fits is taken. "
+		    "Behind the sentence come the server's own words and the request id. Where it "
+		    "is tried again, that is three times, each told, with longer and longer waits "
+		    "or the wait that the server asks for (up to 60 s), and never once a part of "
+		    "the answer was shown.\n\n"
+		    "| who was asked | status | says | warder says | again |\n"
+		    "|---|---|---|---|---|\n");
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		const struct words *w = &words[i];
+		buf_addf(b, "| %s | %d", asked(w->where), w->from);
+		if (w->to != w->from)
+			buf_addf(b, "–%d", w->to);
+		buf_addf(b, " | %s | %s | %s |\n", w->has, w->sentence, w->again ? "yes" : "");
+	}
+}
+
 static const struct page {
 	const char *name;
 	void (*write)(struct buf *b);
-} pages[] = {{"syscalls.md", syscalls}, {"accesses.md", accesses},
-	     {"rights.md", rights},	{"processes.md", processes},
-	     {"presets.md", presets},	{"agent-tools.md", agent_tools}};
+} pages[] = {{"syscalls.md", syscalls},
+	     {"accesses.md", accesses},
+	     {"rights.md", rights},
+	     {"processes.md", processes},
+	     {"presets.md", presets},
+	     {"agent-tools.md", agent_tools},
+	     {"provider-errors.md", provider_errors}};
 
 static int read_old(const char *file, struct buf *ret)
 {
