@@ -258,11 +258,12 @@ static int add_editor(const struct copilot *c, struct http_headers *headers)
 				       c->config.editor_plugin_version);
 }
 
-static int fetch_grant(struct copilot *c, struct asker *asker, const volatile sig_atomic_t *cancel,
-		       struct json **ret_root, struct provider_error *ret_error)
+int copilot_ask_github(const struct copilot *c, struct asker *asker, const char *path,
+		       const volatile sig_atomic_t *cancel, struct json **ret_root,
+		       struct provider_error *ret_error)
 {
 	struct http_headers headers = {0};
-	char *url AUTOFREE = asker_url(c->github.api, "copilot_internal/v2/token");
+	char *url AUTOFREE = asker_url(c->github.api, path);
 	int err = url ? add_credential(&headers, "token", c->token) : -ENOMEM;
 	err = err ?: http_headers_add(&headers, "Accept", "application/json");
 	err = err ?: add_editor(c, &headers);
@@ -299,7 +300,8 @@ static int exchange(struct copilot *c, struct asker *asker, const volatile sig_a
 	struct json *root = NULL;
 	struct copilot_grant grant = {0};
 	const char *why = NULL;
-	int err = fetch_grant(c, asker, cancel, &root, ret_error);
+	int err =
+		copilot_ask_github(c, asker, "copilot_internal/v2/token", cancel, &root, ret_error);
 	/* Of another application than those whose tokens GitHub exchanges. */
 	if (err && ret_error->status == 404 && token_kind(c->token) != TOKEN_USER_APP)
 		return go_direct(c, ret_error);

@@ -48,6 +48,15 @@ void copilot_free(struct copilot *c);
 int copilot_prepare(struct copilot *c, struct asker *asker, const struct provider_request *req,
 		    bool renew, char **ret_base, struct http_headers *headers,
 		    struct provider_error *ret_error);
+/*
+ * GET one JSON value of GitHub's own API with the token (c->token is not NULL), once. As
+ * asker_fetch().
+ */
+int copilot_ask_github(const struct copilot *c, struct asker *asker, const char *path,
+		       const volatile sig_atomic_t *cancel, struct json **ret_root,
+		       struct provider_error *ret_error);
+/* What GitHub says of the account's quotas, as one line without an end. */
+void copilot_write_quota(const struct json *root, struct buf *out);
 /* As asker_endpoint.source and .redact; as chat_judge. */
 const char *copilot_source(const struct copilot *c);
 void copilot_redact(const struct copilot *c, char *text);

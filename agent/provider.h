@@ -127,6 +127,12 @@ struct provider_ops {
 	int (*models)(struct provider *p, const volatile sig_atomic_t *cancel,
 		      struct provider_models *ret, struct provider_error *ret_error);
 	/*
+	 * What is left to spend, as one line in *out, foreign bytes in it. NULL: nobody knows; so
+	 * does -ENOTSUP (*ret_error untouched). Errors as turn's.
+	 */
+	int (*quota)(struct provider *p, const volatile sig_atomic_t *cancel, struct buf *out,
+		     struct provider_error *ret_error);
+	/*
 	 * Accept a model's terms for the account (needs_enabling): only on the user's own word.
 	 * NULL: there is no such thing here. Errors as turn's.
 	 */

@@ -90,6 +90,21 @@ static int enable(struct provider *p, const char *model, const volatile sig_atom
 	return err;
 }
 
+static int quota(struct provider *p, const volatile sig_atomic_t *cancel, struct buf *out,
+		 struct provider_error *ret_error)
+{
+	struct provider_copilot *c = self(p);
+	struct json *root = NULL;
+	if (!c->copilot.token)
+		return -ENOTSUP;
+	int err = copilot_ask_github(&c->copilot, &c->chat.asker, "copilot_internal/user", cancel,
+				     &root, ret_error);
+	if (!err)
+		copilot_write_quota(root, out);
+	json_free(root);
+	return err;
+}
+
 static void copilot_provider_free(struct provider *p)
 {
 	chat_free(&self(p)->chat);
@@ -102,6 +117,7 @@ static const struct provider_ops ops = {
 	.turn = turn,
 	.models = models,
 	.enable = enable,
+	.quota = quota,
 	.free = copilot_provider_free,
 };
 

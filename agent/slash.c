@@ -413,6 +413,25 @@ static bool run_why(struct agent *a, const char *argument)
 	return true;
 }
 
+/* Where the provider knows what is left. */
+static void say_quota(struct agent *a)
+{
+	const struct provider_ops *ops = a->provider->ops;
+	struct provider_error error = {0};
+	struct buf line = {0}, out = {0};
+	int err = ops->quota ? ops->quota(a->provider, interrupt_flag(), &line, &error) : -ENOTSUP;
+	if (err && err != -ENOTSUP)
+		add_failure(&out, err, &error);
+	else if (!err) {
+		escape_add_str(&out, buf_str(&line));
+		buf_add_char(&out, '\n');
+	}
+	put(&out);
+	buf_free(&line);
+	if (!interrupt_ending())
+		interrupt_clear();
+}
+
 static bool run_usage(struct agent *a, const char *argument)
 {
 	(void)argument;
@@ -429,6 +448,7 @@ static bool run_usage(struct agent *a, const char *argument)
 		printf(" of %lld", (long long)a->gauge.context);
 	printf("%s%s\n", a->log.id ? "; session " : "", a->log.id ? a->log.id : "");
 	fflush(stdout);
+	say_quota(a);
 	return true;
 }
 

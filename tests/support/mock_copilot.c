@@ -11,11 +11,10 @@
  * exchange. Each exchange mints another bearer; only the latest is accepted.
  *
  * Each line of FILE answers one request, in order, by the path it is "for": "chat" (the default),
- * "responses", "token", "models", "policy" (of a model), "device" (a code) or "login" (is it
- * entered?). With no line left, chat and responses get a 500, the others a good answer.
- *   status, type, body, headers {}   an answer of just that
- *   message {}     an assistant message, streamed in pieces and over two choices; with
- *                  "stream": false one plain JSON object
+ * "responses", "token", "user" (quotas), "models", "policy" (of a model), "device" (a code) or
+ * "login" (is it entered?). With no line left, chat and responses get a 500, the others a good
+ * answer. status, type, body, headers {}   an answer of just that message {}     an assistant
+ * message, streamed in pieces and over two choices; with "stream": false one plain JSON object
  *   reasoning      what is sealed with it
  *   sse []         these events: a string as it is, anything else as JSON
  *   raw            these bytes as the stream
@@ -197,6 +196,17 @@ static void serve_token(int fd, const struct mock_request *r)
 		answer_json(fd, line, 200, buf_str(&body));
 		buf_free(&body);
 	}
+}
+
+static void serve_user(int fd, const struct mock_request *r)
+{
+	const struct json *line = next_line("user");
+	(void)r;
+	if (!simple_answer(fd, line))
+		answer_json(fd, line, 200,
+			    "{\"quota_reset_date\":\"2030-01-01\",\"quota_snapshots\":{\"chat\":"
+			    "{\"unlimited\":true},\"premium_interactions\":{\"entitlement\":300,"
+			    "\"remaining\":120,\"unlimited\":false,\"overage_permitted\":false}}}");
 }
 
 /* ---- Copilot ---- */
@@ -403,6 +413,7 @@ static const struct route {
 	{"POST", "/login/device/code", "", serve_device},
 	{"POST", "/login/oauth/access_token", "", serve_login},
 	{"GET", "/copilot_internal/v2/token", "", serve_token},
+	{"GET", "/copilot_internal/user", "", serve_user},
 	{"POST", "/models/", "/policy", serve_policy},
 	{"GET", "/models", "", serve_models},
 	{"POST", "/chat/completions", "", serve_chat},

@@ -647,6 +647,57 @@ Test(copilot, a_models_terms_are_accepted_on_demand_only)
 	talk_end(&t);
 }
 
+/* ---- what is left ---- */
+
+Test(copilot, tells_what_is_left_to_spend)
+{
+	struct talk t;
+	struct buf line = {0};
+	talk_start(&t,
+		   "{\"for\":\"user\",\"status\":401,\"body\":\"{\\\"message\\\":\\\"Bad\\\"}\"}\n",
+		   false);
+	cr_assert_eq(provider_open(&t.config, &t.provider, &t.error), 0);
+	cr_assert_eq(t.provider->ops->quota(t.provider, NULL, &line, &t.error), -EIO);
+	talk_expect(t.error.text, "warder login");
+	cr_assert_eq(t.provider->ops->quota(t.provider, NULL, &line, &t.error), 0, "%s",
+		     t.error.text);
+	cr_assert_str_eq(buf_str(&line), "premium requests: 120 of 300 left; chat requests: "
+					 "unlimited; anew on 2030-01-01");
+	mock_read_log(&t.mock);
+	cr_assert_str_eq(mock_header(&t.mock, 1, "authorization"), "token ghu_test");
+	buf_free(&line);
+	talk_end(&t);
+	/* A ready bearer is none for GitHub. */
+	talk_start(&t, "", true);
+	cr_assert_eq(provider_open(&t.config, &t.provider, &t.error), 0);
+	cr_assert_eq(t.provider->ops->quota(t.provider, NULL, &line, &t.error), -ENOTSUP);
+	talk_end(&t);
+}
+
+Test(copilot, an_odd_quota_is_not_told)
+{
+	static const struct {
+		const char *json, *line;
+	} rows[] = {
+		{"{}", "the account's quotas are not told"},
+		{"[]", "the account's quotas are not told"},
+		{"{\"quota_snapshots\":{\"chat\":{\"remaining\":1}}}",
+		 "the account's quotas are not told"},
+		{"{\"quota_snapshots\":{\"chat\":{\"remaining\":1,\"entitlement\":2,"
+		 "\"overage_permitted\":true}}}",
+		 "chat requests: 1 of 2 left, more is billed"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct json *v = NULL;
+		struct buf line = {0};
+		cr_assert_eq(json_parse(rows[i].json, strlen(rows[i].json), &v, NULL), 0);
+		copilot_write_quota(v, &line);
+		cr_assert_str_eq(buf_str(&line), rows[i].line);
+		buf_free(&line);
+		json_free(v);
+	}
+}
+
 /* ---- without a server ---- */
 
 Test(copilot, says_what_is_wrong_with_the_credential)
