@@ -239,7 +239,8 @@ void options_help(void)
 {
 	struct buf out = {0};
 	buf_add_str(&out, "Usage: warder agent [OPTIONS] [-p PROMPT | -p -]\n"
-			  "A coding agent whose every tool runs behind the wall.\n");
+			  "A coding agent, its tools behind the wall. Account: warder login, "
+			  "or a key.\n");
 	for (size_t k = 0; k < OPT_COUNT; k++) {
 		char left[64], letter[8] = "    ";
 		if (rows[k].letter)
@@ -250,10 +251,6 @@ void options_help(void)
 	}
 	buf_add_str(&out, "and, for its tools, as `warder run --help` explains them:\n");
 	add_all_shared(&out);
-	buf_add_str(&out,
-		    "Accounts: copilot by COPILOT_GITHUB_TOKEN, GH_TOKEN, GITHUB_TOKEN, `warder "
-		    "login`,\n"
-		    "gh or an editor; openai by OPENAI_API_KEY, OPENAI_BASE_URL; else a script.\n");
 	buf_add_str(&out, "Status: 0 done, 1 the turn failed, 2 usage, 125 could not.\n\n"
 			  "  warder agent -p 'why does make fail?'\n"
 			  "  git diff | warder agent --output json -p -\n");
