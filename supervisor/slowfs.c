@@ -30,7 +30,7 @@ static const char *const quick[] = {
 	"ntfs3",      "zfs",	   "bcachefs", "proc",	   "sysfs",	  "devtmpfs", "devpts",
 	"cgroup",     "cgroup2",   "mqueue",   "debugfs",  "tracefs",	  "bpf",      "pstore",
 	"securityfs", "hugetlbfs", "configfs", "efivarfs", "binfmt_misc", "fusectl",  "nsfs",
-	"selinuxfs",  "rootfs",
+	"rpc_pipefs", "nfsd",	   "pidfs",    "resctrl",  "selinuxfs",	  "rootfs",
 };
 
 static bool is_quick(const char *type)
@@ -45,10 +45,13 @@ static bool is_quick(const char *type)
 static void read_line(struct slowfs *s, const char *line)
 {
 	unsigned major, minor;
-	char type[64];
+	char type[64], point[64];
 	const char *behind = strstr(line, " - ");
 	if (!behind || sscanf(behind, " - %63s", type) != 1 ||
-	    sscanf(line, "%*d %*d %u:%u", &major, &minor) != 2 || is_quick(type))
+	    sscanf(line, "%*d %*d %u:%u %*s %63s", &major, &minor, point) != 3 || is_quick(type))
+		return;
+	/* On every machine with systemd, which mounts nothing but the kernel's own there. */
+	if (!strcmp(type, "autofs") && !strcmp(point, "/proc/sys/fs/binfmt_misc"))
 		return;
 	if (s->len == SLOW_MAX)
 		s->too_many = true;

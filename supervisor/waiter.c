@@ -34,12 +34,12 @@ struct waiter *waiter_new(const struct tracer_event *ev)
 	return w;
 }
 
-/* Who connects waits for the other side, as without us. */
+/* Who connects, or looks at a slow file system, waits for the other side, as without us. */
 void waiter_tell_holding(struct run *r)
 {
 	bool held = false;
 	for (const struct waiter *w = r->waiters; w && !held; w = w->next)
-		held = !w->at_door || !w->act;
+		held = !w->probes && (!w->at_door || !w->act);
 	lifecycle_holding(r, held);
 	lifecycle_watch_signals(r, r->waiters != NULL);
 }
