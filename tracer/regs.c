@@ -246,12 +246,9 @@ int regs_make(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t ma
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
 {
 	struct user_regs_struct r;
-	int err = get(tid, &r);
+	size_t at = (size_t)((char *)arg_of(&r, arch, i) - (char *)&r);
 
-	if (err < 0)
-		return err;
-	*arg_of(&r, arch, i) = value;
-	return set(tid, &r);
+	return ptrace(PTRACE_POKEUSER, tid, at, value) < 0 ? -errno : 0;
 }
 
 int regs_set_call(pid_t tid, const struct regs_call *call)
