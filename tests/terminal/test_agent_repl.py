@@ -491,6 +491,21 @@ class Repl(unittest.TestCase):
         agent.keys("go\r")
         self.assertIn("asks to read", agent.answer("n"))
         agent.expect("End.")
+        # What was said counts where nobody is asked, too.
+        as_user = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
+        done = subprocess.run(
+            [self.place.warder, "agent", *self.place.script(assistant("", ("read_file", {"path": "a"})), assistant("Told.")),
+             "-p", "go", "--output", "json"], cwd=self.place.project, env=self.place.environment, text=True,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, start_new_session=True, **as_user)
+        (denied,) = json.loads(done.stdout)["denials"]
+        self.assertEqual((denied["path"], denied["by"]), (self.place.project + "/a", "none"))
+        served = subprocess.run(
+            [self.place.warder, "mcp"], cwd=self.place.project, env=self.place.environment, text=True,
+            input='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+                  '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"a"}}}\n'
+                  '{"jsonrpc":"2.0","id":3,"method":"ping"}\n',
+            capture_output=True, timeout=PATIENCE, start_new_session=True, **as_user)
+        self.assertEqual((served.returncode, served.stderr), (0, ""))
 
     def test_a_dumb_terminal_is_enough(self):
         agent = self.ready(assistant("Hello."), term="dumb")
