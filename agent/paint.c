@@ -41,6 +41,7 @@ static void put(struct paint *p, FILE *to, struct buf *b)
 
 void paint_begin(struct paint *p)
 {
+	p->last = PAINT_NOTHING;
 	if (!p->waiting)
 		p->waiting = "waiting for the model";
 	wait_on(p);
@@ -52,7 +53,26 @@ void paint_end(struct paint *p)
 	spinner_hide(p->spinner);
 }
 
+/* In the layout of Markdown an empty line stands between words and calls. */
+static void separate(struct paint *p, int next, struct buf *out)
+{
+	if (p->markdown && p->last != PAINT_NOTHING && (int)p->last != next)
+		buf_add_char(out, '\n');
+	p->last = next;
+}
+
 /* ---- the model's words ---- */
+
+/* What is ready to be shown of them. */
+static void put_words(struct paint *p, struct buf *words)
+{
+	struct buf out = {0};
+	if (words->len)
+		separate(p, PAINT_WORDS, &out);
+	buf_add(&out, buf_str(words), words->len);
+	buf_free(words);
+	put(p, p->text, &out);
+}
 
 static struct mdrender renderer(const struct paint *p)
 {
@@ -72,7 +92,7 @@ static void end_words(struct paint *p)
 	}
 	p->words = (struct show){0};
 	p->words_shown = false;
-	put(p, p->text, &out);
+	put_words(p, &out);
 }
 
 void paint_line(struct paint *p, const char *mark, const char *line)
@@ -95,7 +115,7 @@ static void on_text(void *arg, const char *bytes, size_t n)
 	else
 		show_escaped(&p->words, bytes, n, &out);
 	p->words_shown = p->words_shown || out.len;
-	put(p, p->text, &out);
+	put_words(p, &out);
 }
 
 static void on_text_end(void *arg)
@@ -126,8 +146,10 @@ static char *name_call(const struct convo_call *call)
 
 static void add_call(struct paint *p, struct buf *out)
 {
-	if (!p->call_shown)
+	if (!p->call_shown) {
+		separate(p, PAINT_CALL, out);
 		buf_addf(out, "> %s", p->call ? p->call : "");
+	}
 	p->call_shown = true;
 }
 

@@ -39,6 +39,11 @@ struct paint {
 	bool line_begun;  /* on side: an indented line stands open */
 	bool words_shown; /* of the message that is coming in */
 	bool asking;	  /* a question is open */
+	enum {
+		PAINT_NOTHING,
+		PAINT_WORDS,
+		PAINT_CALL
+	} last; /* what was shown last, in this turn */
 };
 
 /* The sink refers to p, which has to outlive it. */

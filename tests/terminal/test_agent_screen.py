@@ -97,7 +97,7 @@ class Screen(unittest.TestCase):
         shown = t.wait_for("Done.")
         self.assertIn("> run_shell seq 1 60\n", shown)
         self.assertIn("  [40 more lines: /details 1]\n  [1: exit 0]", shown)
-        self.assertIn("> read_file absent [2: ENOENT]", shown)
+        self.assertIn("> read_file absent [2: ENOENT]\n\nDone.", shown)
         t.keys("C-o")
         shown = t.wait_for("message: No such file")
         self.assertIn("2: read_file [ENOENT]", shown)
