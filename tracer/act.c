@@ -1,5 +1,6 @@
 #include "tracer/act.h"
 
+#include "tracer/absent.h"
 #include "tracer/execfd.h"
 #include "tracer/family.h"
 #include "tracer/filter.h"
@@ -151,6 +152,13 @@ static bool is_about_a_file(const struct call *c)
 	return c->path[0].given || ent->group == SYS_GROUP_META;
 }
 
+/* An exec of nothing: nine of ten are such, where programs are looked for along PATH. */
+static bool searches_path(const struct tracee *t, const struct sysent *ent)
+{
+	return sysent_id(ent) == SYS_ID_execve && t->read_early && t->call.path[0].given &&
+	       absent_surely(t->tid, t->call.path[0].given);
+}
+
 int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT &&
@@ -169,7 +177,10 @@ int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 			return 0;
 		}
 	}
-	act_resume(t, 0);
+	if (searches_path(t, ent))
+		act_run(t); /* should it be there by now, the exec's own stop tells */
+	else
+		act_resume(t, 0);
 	return 0;
 }
 
