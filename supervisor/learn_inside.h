@@ -55,6 +55,7 @@ struct learn_rule {
 	uint32_t access;
 	struct learntrie_leaf leaf; /* what it stands for */
 	size_t paths;		    /* different ones */
+	bool runs_later;	    /* hooks or config of a repository are among what is written */
 };
 
 /* With the accesses that are not open in *ret_closed. */

@@ -276,6 +276,14 @@ static int add_to(struct policy *p, struct learn_rule *r, size_t number)
 	return policy_add(p, &rule);
 }
 
+/* What git runs, outside of any wall, when somebody works there. */
+static bool runs_later(const struct seen *s)
+{
+	const char *git = strstr(s->path, "/.git/");
+	return git && (s->leaf.needed & ACCESS_W) &&
+	       (!strncmp(git, "/.git/hooks", 11) || !strcmp(git, "/.git/config"));
+}
+
 /* Each path's sight is told by the rules that open it. */
 static int attribute(struct planning *p)
 {
@@ -294,6 +302,7 @@ static int attribute(struct planning *p)
 				continue;
 			last = by->line;
 			l->rule[last].paths++;
+			l->rule[last].runs_later |= runs_later(s);
 			learntrie_join(&l->rule[last].leaf, &s->leaf);
 		}
 	}

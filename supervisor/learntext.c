@@ -119,6 +119,9 @@ static void add_surplus(const struct learn *l, const struct learn_rule *r, struc
 	}
 	if (many)
 		add_surplus_names(l, r, out);
+	if (r->runs_later)
+		buf_add_str(out, "; a repository's hooks or config are in it, which git runs "
+				 "outside of the wall later");
 }
 
 static void add_rule(const struct learn *l, const struct learn_rule *r, struct buf *out)

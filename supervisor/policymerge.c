@@ -53,14 +53,26 @@ void policymerge_free(struct policymerge *m)
 
 /* ---- reading ---- */
 
+/* As it will be written, so that reading it again gives the same: harmless, and of bounded length.
+ */
 static int add_note(struct item *i, const char *text, size_t n)
 {
+	struct buf note = {0};
 	struct note *more = reallocarray(i->note, i->notes + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	i->note = more;
-	more[i->notes].text = strndup(text, n);
-	return more[i->notes].text ? (i->notes++, 0) : -ENOMEM;
+	escape_add(&note, text, n);
+	size_t len = note.len;
+	if (len > POLICYMERGE_NOTE_MAX)
+		for (len = POLICYMERGE_NOTE_MAX; len && (note.data[len] & 0xc0) == 0x80;)
+			len--;
+	while (len && strchr(" \t", note.data[len - 1]))
+		len--;
+	more[i->notes].text = strndup(buf_str(&note), len);
+	bool failed = note.failed || !more[i->notes].text;
+	buf_free(&note);
+	return failed ? -ENOMEM : (i->notes++, 0);
 }
 
 /* The comment of a line: behind its last word. */
@@ -214,6 +226,7 @@ static void join_all(struct policymerge *m)
 
 static void write_item(const struct item *i, struct buf *out)
 {
+	size_t start = out->len;
 	buf_add_str(out, i->use ? "use" : effect_name(i->effect));
 	buf_add_char(out, ' ');
 	if (!i->use && i->access != ACCESS_ALL) {
@@ -223,8 +236,10 @@ static void write_item(const struct item *i, struct buf *out)
 	buf_add_str(out, i->path);
 	buf_add_str(out, i->exact ? " exact" : "");
 	for (size_t k = 0; k < i->notes; k++) {
+		if (out->len - start + strlen(i->note[k].text) + 4 > POLICYFILE_LINE_MAX)
+			break;
 		buf_add_str(out, k ? "; " : "  # ");
-		escape_add_str(out, i->note[k].text);
+		buf_add_str(out, i->note[k].text);
 	}
 	buf_add_char(out, '\n');
 }

@@ -11,6 +11,7 @@
 #include "supervisor/policyfile.h"
 
 #define POLICYMERGE_NOTES_MAX 8
+#define POLICYMERGE_NOTE_MAX  200 /* bytes of each */
 
 struct policymerge; /* owns what it was given */
 

@@ -2,7 +2,10 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "supervisor/policyfile.h"
+#include "supervisor/policymerge.h"
 #include "tracer/buf.h"
+
+#include <string.h>
 
 static int parse(struct policy *p, const char *text, size_t size)
 {
@@ -13,6 +16,31 @@ static int parse(struct policy *p, const char *text, size_t size)
 				   .env = env};
 	struct policy_error error;
 	return policyfile_parse(p, "fuzz", text, size, RULE_FILE, &vars, &error);
+}
+
+static bool merge(const char *text, size_t size, struct buf *out)
+{
+	struct policymerge *m = NULL;
+	struct policy_error error;
+	bool fine = policymerge_new(&m) == 0 && policymerge_add(m, "fuzz", text, size, &error) == 0;
+	if (fine)
+		policymerge_write(m, out);
+	policymerge_free(m);
+	return fine && buf_error(out) == 0;
+}
+
+/* Merged, it reads again, and merging it once more changes nothing. */
+static void check_merged(const char *text, size_t size)
+{
+	struct buf once = {0}, twice = {0};
+	if (merge(text, size, &once) && once.len < POLICYFILE_SIZE_MAX &&
+	    (!merge(buf_str(&once), once.len, &twice) || once.len != twice.len ||
+	     strcmp(buf_str(&once), buf_str(&twice)) != 0)) {
+		fprintf(stderr, "merged:\n%s\nand again:\n%s\n", buf_str(&once), buf_str(&twice));
+		abort();
+	}
+	buf_free(&once);
+	buf_free(&twice);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -41,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		}
 	}
+	check_merged((const char *)data, size);
 	policy_free(p);
 	policy_free(again);
 	buf_free(&text);

@@ -93,6 +93,13 @@ class ByHand(LearnCase):
         self.assertEqual({"allow r ~/data": "tool (openat), 5×; opens also list; all below, of which 5 paths were seen"},
                          self.rules(file))
 
+    def test_hooks_of_a_repository_that_is_made_are_pointed_out(self):
+        file = self.trace(*[("openat", f"/srv/r/clone/.git/{n}", "write,create") for n in ("hooks/a", "config", "HEAD", "x", "y")],
+                          ("openat", "/srv/q", "write"))
+        rules = self.rules(file)
+        self.assertIn("a repository's hooks or config are in it", rules["allow w /srv/r/clone/.git"])
+        self.assertNotIn("hooks", rules["allow w /srv/q"])
+
     def test_versions_and_names_by_lot(self):
         file = self.trace(*[("openat", f"/home/u/.cache/tool-1.{i}.{i + 3}.db", "read") for i in range(3)],
                           ("openat", "/home/u/.cache/other", "read"),
