@@ -233,6 +233,16 @@ class Attacks(MessageCase):
         self.assertEqual("made 40\n", done.out, done)
         self.assertNoneCame(done)
 
+    def test_an_address_or_a_descriptor_that_changes(self):
+        for what in ("send", "sendfd"):
+            with self.subTest(what):
+                done = self.run_report("--rule", f"allow connect {self.there('dgram')}", "--", fixture("race"), what,
+                                       self.there("dgram"), self.there("other"), timeout=90)
+                self.assertStatus(done)
+                self.assertRegex(done.out, r"worked [1-9]" if what == "send" else r"refused [1-9]", done)
+                self.assertEqual([], self.received("other"), done)
+                self.received()
+
     def test_passed_on_in_a_message(self):
         done = self.python(
             "import array, os, socket, sys\n"
