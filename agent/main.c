@@ -23,6 +23,8 @@ static const struct subcommand subcommands[] = {
 	 "run any command under supervision"},
 	{"record", cli_record, "record  -o TRACE [OPTIONS] [--] COMMAND [ARG...]",
 	 "run it, and write down every watched call"},
+	{"replay", cli_replay, "replay  [OPTIONS] TRACE...",
+	 "decide a recorded run again, offline"},
 	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]",
 	 "the agent: REPL, or one shot"},
 	{"ask", cli_ask, "ask     [RUN] [--once | --json]",

@@ -71,7 +71,7 @@ bool cli_list_add(struct cli_list *l, const char *text)
 	return true;
 }
 
-static void list_release(struct cli_list *l)
+void cli_list_release(struct cli_list *l)
 {
 	for (size_t i = 0; i < l->len; i++)
 		free(l->item[i]);
@@ -85,11 +85,11 @@ void cli_options_init(struct cli_options *o)
 
 void cli_options_release(struct cli_options *o)
 {
-	list_release(&o->rules);
-	list_release(&o->policies);
-	list_release(&o->presets);
-	list_release(&o->no_presets);
-	list_release(&o->scrub);
+	cli_list_release(&o->rules);
+	cli_list_release(&o->policies);
+	cli_list_release(&o->presets);
+	cli_list_release(&o->no_presets);
+	cli_list_release(&o->scrub);
 }
 
 /* ---- values ---- */

@@ -69,9 +69,11 @@ bool cli_duration(const char *text, int64_t *ret_ms);
 /* "warder: ..." on stderr. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool cli_list_add(struct cli_list *l, const char *text);
+void cli_list_release(struct cli_list *l);
 
 int cli_run(int argc, char **argv);
 int cli_record(int argc, char **argv);
+int cli_replay(int argc, char **argv);
 int cli_policy(int argc, char **argv);
 int cli_ask(int argc, char **argv);
 int cli_session(int argc, char **argv);

@@ -15,7 +15,7 @@ static void fill_engine(struct run *r)
 	struct report *rep = &r->out->report;
 	rep->engine.landlock_abi = r->abi.abi;
 	rep->engine.mode = run_mode_name(r->mode);
-	rep->engine.fast = !r->command->slow;
+	rep->engine.fast = run_is_fast(r);
 	rep->engine.brokered = r->brokered;
 	notice_report(r);
 }

@@ -31,6 +31,17 @@ struct decision judge_path(const struct policy *p, const char *path, uint32_t ac
 	return worst;
 }
 
+uint32_t judge_gained(const struct policy *p, const char *from, const char *to, mode_t type,
+		      uint32_t once)
+{
+	uint32_t bits = 0, content = JUDGE_CONTENT & access_on_kind(type) & ~once;
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
+		if ((bit & content) && policy_decide(p, from, bit).effect == EFFECT_ASK &&
+		    policy_decide(p, to, bit).effect == EFFECT_ALLOW)
+			bits |= bit;
+	return bits;
+}
+
 bool judge_meets_the_wall(int64_t result)
 {
 	static const int after[] = {ENOEXEC, ENXIO, ENODEV, ENOTEMPTY, EAGAIN};

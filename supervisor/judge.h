@@ -18,6 +18,14 @@ bool judge_is_harder(enum effect a, enum effect b);
  */
 struct decision judge_path(const struct policy *p, const char *path, uint32_t access, uint32_t once,
 			   uint32_t *ret_asked);
+/* What reaches the thing behind a name. Making or removing one of its names changes no other. */
+#define JUDGE_CONTENT (ACCESS_READ | ACCESS_WRITE | ACCESS_EXEC | ACCESS_META | ACCESS_IOCTL)
+/*
+ * Of a thing of this type that is moved or linked: what is asked about it where it is, and would be
+ * allowed where it would go. `once`: what was answered for its old place.
+ */
+uint32_t judge_gained(const struct policy *p, const char *from, const char *to, mode_t type,
+		      uint32_t once);
 /*
  * Would a call that returned this without any wall have been refused by one? What succeeded, and
  * what the kernel says only after it has asked Landlock.

@@ -47,19 +47,31 @@ static void write_command(struct jsonw *w, const struct report *r)
 	redact_free(redacted);
 }
 
-static void write_head(struct jsonw *w, const struct report *r)
+static void write_origin(struct jsonw *w, const struct report *r)
 {
 	char started[TIMESTAMP_LEN];
 	struct utsname machine = {0};
 	uname(&machine);
+	const struct report_origin here = {.started = timestamp_format(&r->started, started),
+					   .host = machine.nodename,
+					   .kernel = machine.release,
+					   .has_uid = true,
+					   .uid = geteuid()};
+	const struct report_origin *from = r->origin ? r->origin : &here;
+	jsonw_kstr(w, "started", from->started);
+	jsonw_kstr(w, "host", from->host);
+	if (from->has_uid)
+		jsonw_kint(w, "uid", from->uid);
+	jsonw_kstr(w, "kernel", from->kernel);
+}
+
+static void write_head(struct jsonw *w, const struct report *r)
+{
 	jsonw_kint(w, "warder_report", 1);
 	jsonw_kstr(w, "version", WARDER_VERSION);
 	jsonw_kstr(w, "run", r->run);
 	jsonw_kstr(w, "label", r->label);
-	jsonw_kstr(w, "started", timestamp_format(&r->started, started));
-	jsonw_kstr(w, "host", machine.nodename);
-	jsonw_kint(w, "uid", geteuid());
-	jsonw_kstr(w, "kernel", machine.release);
+	write_origin(w, r);
 	write_command(w, r);
 	jsonw_kpath(w, "cwd", r->cwd);
 }
@@ -201,6 +213,8 @@ int report_write(const struct report *r, struct buf *out)
 	write_grants(&w, r);
 	write_leftovers(&w, r);
 	write_list(&w, "suggested", r->suggested);
+	if (r->more)
+		r->more(&w, r->more_arg);
 	jsonw_end_object(&w);
 	int error = buf_error(&text);
 	if (!error)
@@ -301,6 +315,65 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 		buf_add_str(out, " by ");
 		add_shown_path(out, d->rule, home);
 	}
+	buf_add_char(out, '\n');
+}
+
+/* Who decided it, or what else refused it. */
+static void add_why(struct buf *out, const struct denial *d, const char *home)
+{
+	bool decided = d->by == BY_POLICY || d->forbidden;
+	if (d->verdict != VERDICT_SANDBOX) {
+		buf_add_str(out, d->verdict == VERDICT_PERMISSIONS    ? "the file's own permissions"
+				 : d->verdict == VERDICT_CROSS_DEVICE ? "between two file systems"
+								      : "another kernel policy");
+	} else if (d->allowed) {
+		buf_add_str(out, d->unwalled ? "it was not refused (--permissive)"
+					     : "allowed when it was asked");
+	} else {
+		buf_add_str(out, d->forbidden	    ? "forbidden"
+				 : decided	    ? "denied"
+				 : d->by == BY_USER ? "the answer was no"
+						    : "no rule allows it");
+	}
+	if (d->rule) {
+		buf_add_str(out, " by ");
+		add_shown_path(out, d->rule, home);
+	}
+	if (d->note && d->verdict == VERDICT_OTHER) {
+		buf_add_str(out, ": ");
+		escape_add_str(out, d->note);
+	}
+}
+
+static void add_call(struct buf *out, const struct denial *d, const char *home)
+{
+	add_names(out, d->access);
+	buf_add_char(out, ' ');
+	add_shown_path(out, d->path, home);
+	if (d->path2) {
+		buf_add_str(out, " and ");
+		add_shown_path(out, d->path2, home);
+	}
+	buf_add_str(out, " (");
+	add_program(out, d->argv0, d->exe);
+	buf_addf(out, ", %s, %" PRIu64 "×", d->call, d->count);
+	add_after(out, d);
+	buf_add_str(out, "): ");
+}
+
+void report_line(const struct denial *d, const char *home, struct buf *out)
+{
+	buf_add_str(out, d->unwalled ? "would refuse " : d->allowed ? "allowed " : "refused ");
+	add_call(out, d, home);
+	add_why(out, d, home);
+	buf_add_char(out, '\n');
+}
+
+void report_unsure_line(const struct denial *d, const char *home, struct buf *out)
+{
+	buf_add_str(out, "unsure: ");
+	add_call(out, d, home);
+	escape_add_str(out, d->note ? d->note : "");
 	buf_add_char(out, '\n');
 }
 

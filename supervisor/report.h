@@ -31,6 +31,15 @@ struct report_leftover {
 	char *argv0;
 };
 
+/* A run that was recorded elsewhere, or earlier. NULL: not told. */
+struct report_origin {
+	const char *started; /* RFC 3339 */
+	const char *host;
+	const char *kernel;
+	bool has_uid;
+	int64_t uid;
+};
+
 struct report {
 	char run[33]; /* hex id */
 	const char *label;
@@ -63,6 +72,10 @@ struct report {
 	struct report_leftover *leftovers;
 	size_t leftovers_len;
 	char **suggested;
+	const struct report_origin *origin; /* a loan; NULL: this machine, `started` */
+	/* Further members, or NULL. */
+	void (*more)(struct jsonw *w, const void *arg);
+	const void *more_arg;
 };
 
 /*
@@ -77,5 +90,8 @@ void report_release(struct report *r);
  * Where there is more, the fifth says how much. Nothing where nothing was refused.
  */
 void report_summary(const struct report *r, const char *home, struct buf *out);
+/* One denial as a line, with what decided; and what could not be decided. */
+void report_line(const struct denial *d, const char *home, struct buf *out);
+void report_unsure_line(const struct denial *d, const char *home, struct buf *out);
 /* SHA-256 of a text, as hex. */
 void report_sha256(const void *bytes, size_t n, char ret[65]);

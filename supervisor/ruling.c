@@ -123,14 +123,11 @@ static bool has_onces(const struct run *r, pid_t pid, bool below)
 	return false;
 }
 
-/* What reaches the thing behind a name. Making or removing one of its names changes no other. */
-#define OF_CONTENT (ACCESS_READ | ACCESS_WRITE | ACCESS_EXEC | ACCESS_META | ACCESS_IOCTL)
-
 /*
  * What a second name lets one doubt. Not attributes: whoever may write the file natively by this
  * name has more than that, and tar and cp set them on every hard link.
  */
-#define DOUBTFUL (OF_CONTENT & ~ACCESS_META)
+#define DOUBTFUL (JUDGE_CONTENT & ~ACCESS_META)
 
 static bool makes_a_name(enum call_need need)
 {
@@ -191,17 +188,10 @@ static uint32_t gained_by_moving(const struct run *r, const struct waiter *w)
 {
 	const struct call *c = w->call;
 	const char *from = c->path[0].at.real, *to = c->path[1].at.real;
-	uint32_t bits = 0;
 	if (!from || !to || ruling_is_unnamed(c, 0))
 		return 0;
-	uint32_t once = once_bits(r, w->pid, from);
-	uint32_t content = OF_CONTENT & access_on_kind(c->path[0].at.st.st_mode);
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
-		if ((bit & content) && !(once & bit) &&
-		    policy_decide(r->session->policy, from, bit).effect == EFFECT_ASK &&
-		    policy_decide(r->session->policy, to, bit).effect == EFFECT_ALLOW)
-			bits |= bit;
-	return bits;
+	return judge_gained(r->session->policy, from, to, c->path[0].at.st.st_mode,
+			    once_bits(r, w->pid, from));
 }
 
 /*

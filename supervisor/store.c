@@ -50,7 +50,7 @@ static bool is_ours(const char *dir)
  * HOME counts only where it belongs to the effective user: under sudo it may still be the caller's,
  * and root's files in there would be the caller's to replace.
  */
-static char *find_home(char *const *env)
+char *store_home(char *const *env)
 {
 	const char *home = env_get(env, "HOME");
 	if (home && home[0] == '/' && is_ours(home))
@@ -135,7 +135,7 @@ static int open_dir(const struct store *s, char *const *env, const char *variabl
 
 int store_open(char *const *env, struct store *ret, struct policy_error *ret_error)
 {
-	struct store s = {.home = find_home(env)};
+	struct store s = {.home = store_home(env)};
 	ret_error->text[0] = '\0';
 	int made;
 	int r = open_dir(&s, env, "XDG_CONFIG_HOME", ".config", &s.config_dir, &made, ret_error);

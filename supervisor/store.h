@@ -20,6 +20,8 @@ struct store {
  */
 int store_open(char *const *env, struct store *ret, struct policy_error *ret_error);
 void store_release(struct store *s);
+/* The effective user's home directory, owned; NULL: none. */
+char *store_home(char *const *env);
 /* Owned paths: user policy; project policy. */
 char *store_user_policy(const struct store *s);
 char *store_project_policy(const struct store *s, const struct project *p);

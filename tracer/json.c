@@ -204,6 +204,41 @@ void jsonw_kpath(struct jsonw *w, const char *key, const char *path)
 	buf_free(&exact);
 }
 
+/* ---- reading: base64 ---- */
+
+static int sextet(char c)
+{
+	return c >= 'A' && c <= 'Z'   ? c - 'A'
+	       : c >= 'a' && c <= 'z' ? c - 'a' + 26
+	       : c >= '0' && c <= '9' ? c - '0' + 52
+	       : c == '+'	      ? 62
+	       : c == '/'	      ? 63
+				      : -1;
+}
+
+bool json_decode_base64(char *text)
+{
+	char *to = text;
+	unsigned bits = 0, have = 0;
+	const char *p = text;
+	for (; *p && *p != '='; p++) {
+		int six = sextet(*p);
+		if (six < 0)
+			return false;
+		bits = (bits << 6 | (unsigned)six) & 0xffffff;
+		have += 6;
+		if (have < 8)
+			continue;
+		have -= 8;
+		char byte = (char)(bits >> have);
+		if (!byte)
+			return false;
+		*to++ = byte;
+	}
+	*to = '\0';
+	return strspn(p, "=") == strlen(p) && have < 6;
+}
+
 /* ---- reading: struct json is cJSON under another name ---- */
 
 static const cJSON *in(const struct json *v)

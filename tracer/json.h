@@ -70,6 +70,8 @@ const struct json *json_get(const struct json *object, const char *key);
 const char *json_str(const struct json *v);
 /* json_str(json_get(object, key)) */
 const char *json_get_str(const struct json *object, const char *key);
+/* The bytes of a "..._b64" member, in place. False: it is none, or there is a NUL in it. */
+bool json_decode_base64(char *text);
 /* False where v is no number or no whole one within int64. */
 bool json_int(const struct json *v, int64_t *ret);
 bool json_get_int(const struct json *object, const char *key, int64_t *ret);

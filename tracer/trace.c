@@ -217,19 +217,28 @@ static int choose(struct traceinput *in, const struct trace_options *o, struct t
 	return got == -ENOMEM || got == -EIO ? got : -EINVAL;
 }
 
+int trace_open_input(struct traceinput *in, const struct trace_options *o,
+		     struct trace_reader **ret, struct trace_error *ret_error)
+{
+	struct trace_source source;
+	char *name = strdup(traceinput_name(in));
+	int err = name ? choose(in, o, &source, ret_error) : -ENOMEM;
+	if (!name)
+		traceinput_close(in);
+	if (!err)
+		err = trace_open_source(name, source, ret);
+	free(name);
+	return err;
+}
+
 int trace_open(const char *file, const struct trace_options *o, struct trace_reader **ret,
 	       struct trace_error *ret_error)
 {
 	struct traceinput *in;
-	struct trace_source source;
 	int err = traceinput_open(file, &in);
-	if (err) {
-		complain(ret_error, file, strerror(-err));
-		return err;
-	}
-	err = choose(in, o, &source, ret_error);
 	if (!err)
-		err = trace_open_source(file, source, ret);
+		return trace_open_input(in, o, ret, ret_error);
+	complain(ret_error, file, strerror(-err));
 	return err;
 }
 

@@ -188,6 +188,7 @@ struct trace_options {
 };
 
 struct trace_reader;
+struct traceinput;
 
 /*
  * Open and read as far as the header. "-" is standard input. 0 and the caller's reader, or -errno
@@ -201,6 +202,9 @@ int trace_open(const char *file, const struct trace_options *o, struct trace_rea
  */
 int trace_open_first(const char *const *files, size_t n, const struct trace_options *o,
 		     struct trace_reader **ret, size_t *ret_n, struct trace_error *ret_error);
+/* The same of an input that stands before its first line. Takes it over. */
+int trace_open_input(struct traceinput *in, const struct trace_options *o,
+		     struct trace_reader **ret, struct trace_error *ret_error);
 /* A reader of a source that is there already (tests; several files as one). Takes it over. */
 int trace_open_source(const char *name, struct trace_source source, struct trace_reader **ret);
 void trace_close(struct trace_reader *r);

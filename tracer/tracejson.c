@@ -223,40 +223,6 @@ static bool skip_value(struct scan *s)
 
 /* ---- values ---- */
 
-static int sextet(char c)
-{
-	return c >= 'A' && c <= 'Z'   ? c - 'A'
-	       : c >= 'a' && c <= 'z' ? c - 'a' + 26
-	       : c >= '0' && c <= '9' ? c - '0' + 52
-	       : c == '+'	      ? 62
-	       : c == '/'	      ? 63
-				      : -1;
-}
-
-/* In place. False: it is none, or there is a NUL in it. */
-static bool decode_base64(char *text)
-{
-	char *to = text;
-	unsigned bits = 0, have = 0;
-	const char *p = text;
-	for (; *p && *p != '='; p++) {
-		int six = sextet(*p);
-		if (six < 0)
-			return false;
-		bits = (bits << 6 | (unsigned)six) & 0xffffff;
-		have += 6;
-		if (have < 8)
-			continue;
-		have -= 8;
-		char byte = (char)(bits >> have);
-		if (!byte)
-			return false;
-		*to++ = byte;
-	}
-	*to = '\0';
-	return strspn(p, "=") == strlen(p) && have < 6;
-}
-
 static bool take_text(struct scan *s, const char **member)
 {
 	char *text;
@@ -265,7 +231,7 @@ static bool take_text(struct scan *s, const char **member)
 		return true;
 	if (!take_string(s, &text, &n))
 		return false;
-	if (s->b64 && !decode_base64(text))
+	if (s->b64 && !json_decode_base64(text))
 		return fail(s, "base64");
 	*member = text;
 	return true;
@@ -681,7 +647,7 @@ static const char *header_path(struct source *s, const char *key)
 	snprintf(exact_key, sizeof exact_key, "%s_b64", key);
 	const char *exact = json_get_str(s->root, exact_key);
 	char *room = (char *)(uintptr_t)exact; /* the parsed tree is ours */
-	return exact && decode_base64(room) ? room : json_get_str(s->root, key);
+	return exact && json_decode_base64(room) ? room : json_get_str(s->root, key);
 }
 
 static int take_policy(struct source *s)
