@@ -33,6 +33,8 @@ struct replay_cli {
 	int abi; /* 0: the trace's, else this kernel's */
 	bool json, ruleset, partial;
 
+	const char *const *files; /* those that are left */
+	size_t files_len, taken;
 	char *home; /* owned; ours */
 	struct replay *replay;
 	struct replaypartial *parts;
@@ -389,31 +391,40 @@ static int read_one(struct replay_cli *c, struct trace_reader *t)
 	return err ? CLI_EXIT_TROUBLE : 0;
 }
 
-static int read_input(struct replay_cli *c, const char *file)
+/* A trace: of the next file, or of several that belong together (strace -ff's). */
+static int open_trace(struct replay_cli *c, struct traceinput *in, struct trace_reader **ret,
+		      struct trace_error *why)
 {
 	const struct trace_options o = {.cwd = c->cwd};
+	if (!strcmp(c->files[0], "-"))
+		return trace_open_input(in, &o, ret, why);
+	traceinput_close(in);
+	return trace_open_first(c->files, c->files_len, &o, ret, &c->taken, why);
+}
+
+/* The next of the files; c->taken: how many of them that were. 0, or CLI_EXIT_TROUBLE: told. */
+static int read_input(struct replay_cli *c)
+{
 	struct trace_error why = {""};
-	struct trace_reader *t;
+	struct trace_reader *t = NULL;
 	struct traceinput *in;
-	int err = traceinput_open(file, &in);
+	c->taken = 1;
+	int err = traceinput_open(c->files[0], &in);
 	if (err) {
-		cli_complain("%s: %s", file, strerror(-err));
+		cli_complain("%s: %s", c->files[0], strerror(-err));
 		return CLI_EXIT_TROUBLE;
 	}
 	if (replaypartial_is(in)) {
 		err = replaypartial_read(c->parts, in, &why);
 		traceinput_close(in);
 	} else {
-		err = trace_open_input(in, &o, &t, &why);
-		if (!err) {
-			err = read_one(c, t);
-			trace_close(t);
-			return err;
-		}
+		err = open_trace(c, in, &t, &why);
 	}
 	if (err)
 		cli_complain("%s", why.text[0] ? why.text : strerror(-err));
-	return err ? CLI_EXIT_TROUBLE : 0;
+	int status = err ? CLI_EXIT_TROUBLE : t ? read_one(c, t) : 0;
+	trace_close(t);
+	return status;
 }
 
 /* ---- what comes out ---- */
@@ -588,7 +599,7 @@ static int finish(struct replay_cli *c)
 	return put_report(c, replaypartial_merged(c->parts));
 }
 
-static int replay(struct replay_cli *c, int n, char **files)
+static int replay(struct replay_cli *c)
 {
 	const struct replay_options o = {.maps = c->map, .maps_len = c->maps};
 	int status = 0;
@@ -596,8 +607,11 @@ static int replay(struct replay_cli *c, int n, char **files)
 		cli_complain("no memory");
 		return CLI_EXIT_TROUBLE;
 	}
-	for (int i = 0; !status && i < n; i++)
-		status = read_input(c, files[i]);
+	while (!status && c->files_len) {
+		status = read_input(c);
+		c->files += c->taken;
+		c->files_len -= c->taken;
+	}
 	return status ? status : finish(c);
 }
 
@@ -638,7 +652,9 @@ int cli_replay(int argc, char **argv)
 		break;
 	case CLI_PARSED:
 	default:
-		status = replay(&c, argc - i, argv + i);
+		c.files = (const char *const *)argv + i;
+		c.files_len = (size_t)(argc - i);
+		status = replay(&c);
 	}
 	release(&c);
 	return status;
