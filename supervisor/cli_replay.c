@@ -262,7 +262,10 @@ static int add_default(const struct replay_cli *c, const struct policy_vars *var
 	char *user AUTOFREE = store_user_policy(&store);
 	err = user ? policyfile_load(p, user, RULE_USER, vars, e) : -ENOMEM;
 	store_release(&store);
-	return err == -ENOENT ? 0 : err;
+	if (err != -ENOENT)
+		return err;
+	e->text[0] = '\0';
+	return 0;
 }
 
 static int add_asked_for(const struct replay_cli *c, const struct policy_vars *vars,
@@ -361,6 +364,25 @@ static void take_first(struct replay_cli *c, const struct trace_header *h)
 	c->home = mapped_or_copy(c, h->home);
 }
 
+static int begin_replay(struct replay_cli *c)
+{
+	const struct replay_options o = {.maps = c->map, .maps_len = c->maps};
+	return replay_new(&o, &c->replay);
+}
+
+/* For a partial result each trace is by itself: what is the same in several is joined in no order.
+ */
+static int put_by(struct replay_cli *c, const struct policy *policy)
+{
+	struct replay_result *one = replay_done(c->replay);
+	int err = plan_mark_closed(&one->denials, policy);
+	if (!err)
+		err = replaypartial_add(c->parts, one);
+	replay_free(c->replay);
+	c->replay = NULL;
+	return err ? err : begin_replay(c);
+}
+
 /* 0, or CLI_EXIT_TROUBLE: told. */
 static int read_one(struct replay_cli *c, struct trace_reader *t)
 {
@@ -375,6 +397,8 @@ static int read_one(struct replay_cli *c, struct trace_reader *t)
 		take_first(c, h);
 	if (!err && !c->ruleset)
 		err = replay_read(c->replay, t, given, recorded, &fault);
+	if (!err && c->partial)
+		err = put_by(c, given ? given : recorded);
 	if (err)
 		cli_complain("%s%s%s", why.text[0] ? trace_name(t) : "", why.text[0] ? ": " : "",
 			     why.text[0]     ? why.text
@@ -587,7 +611,10 @@ static int finish(struct replay_cli *c)
 		return put_ruleset(c);
 	if (!c->partial && replaypartial_is_empty(c->parts))
 		return put_report(c, out);
-	int err = replaypartial_add(c->parts, out);
+	bool marks = c->first_policy && !c->partial;
+	int err = marks ? plan_mark_closed(&out->denials, c->first_policy) : 0;
+	if (!err)
+		err = replaypartial_add(c->parts, out);
 	if (err) {
 		cli_complain("%s", strerror(-err));
 		return CLI_EXIT_TROUBLE;
@@ -601,9 +628,8 @@ static int finish(struct replay_cli *c)
 
 static int replay(struct replay_cli *c)
 {
-	const struct replay_options o = {.maps = c->map, .maps_len = c->maps};
 	int status = 0;
-	if (replay_new(&o, &c->replay) || replaypartial_new(&c->parts)) {
+	if (begin_replay(c) || replaypartial_new(&c->parts)) {
 		cli_complain("no memory");
 		return CLI_EXIT_TROUBLE;
 	}
