@@ -133,7 +133,9 @@ def run_micro(args, work, modes, top):
     workloads.trees.write(os.path.join(place.outside, "file"), "x\n")
     program = os.path.realpath(os.path.join(args.build, "bench", "bench_micro"))
     samples, opens = (1, 100) if args.smoke else (9, 1000)
-    return measure.micro(program, work, place, samples, opens) + measure.starts(modes, place, samples)
+    warder = os.path.realpath(os.path.join(args.build, "agent", "warder"))
+    return (measure.micro(program, work, place, samples, opens) + measure.starts(modes, place, samples)
+            + measure.traces(warder, place, min(samples, 3), 1000 if args.smoke else 300000))
 
 
 def mean(ratios):

@@ -39,11 +39,15 @@ def modes(warder):
             warder, "run", "-q", "--on-denial", "report", "--fast", fast, "--project", place.project,
             "--report", os.path.join(place.top, "report.json"), *options, "--"]
 
+    def record(place, options):
+        return [warder, "record", "-o", os.path.join(place.top, "trace.jsonl"), *run("off")(place, options)[2:]]
+
     strace = ["strace", "-f", "-o", "/dev/null"]
     return [
         Mode("native", "native", lambda place, options: [], always=True),
         Mode("fast", "warder", run("on"), reports=True, always=True),
         Mode("slow", "warder --fast off", run("off"), reports=True),
+        Mode("record", "warder record", record, reports=True, share=0.1),
         Mode("strace-file", "strace --seccomp-bpf -e %file",
              lambda place, options: [*strace, "--seccomp-bpf", "-e", "trace=%file"], "strace", 0.1),
         Mode("strace", "strace", lambda place, options: strace, "strace", 0.1),
@@ -262,3 +266,39 @@ def starts(ways, place, samples):
     native = statistics.median(ns["native"])
     return [act(f"start-{m.name}", f"{m.title}: start and end", [x - native for x in ns[m.name]])
             for m in ways if m.name != "native"]
+
+
+def repeated(trace, events, to):
+    """The trace's events, over and over; how many there are."""
+    with open(trace) as f:
+        head, *lines, _ = f.readlines()
+    times = max(1, events // len(lines))
+    with open(to, "w") as f:
+        f.write(head)
+        for _ in range(times):
+            f.writelines(lines)
+        f.write(json.dumps({"ev": "end", "events": times * len(lines)}) + "\n")
+    return times * len(lines)
+
+
+def traces(warder, place, samples, events):
+    """What an event costs that is read again, beside jq on the same lines."""
+    trace, long = (os.path.join(place.top, n) for n in ("trace.jsonl", "long.jsonl"))
+    r = run([warder, "record", "-q", "-o", trace, "--on-denial", "report", "--project", place.project, "--",
+             "sh", "-c", "ls -R /usr/include; cat " + os.path.join(place.outside, "file")],
+            place.project, place.env, place.top)
+    if not os.path.exists(trace):
+        raise RuntimeError(f"warder record: status {r.status}: {r.err.decode(errors='replace')}")
+    n = repeated(trace, events, long)
+    ways = [("replay-event", "an event of a trace, replayed as it was recorded", [warder, "replay", long]),
+            ("replay-judge", "the same, judged by another policy",
+             [warder, "replay", "--policy", "/dev/null", long])]
+    if shutil.which("jq", path=PATH):
+        ways.append(("jq-event", "the same line through jq -c 'select(.ret<0)'", ["jq", "-c", "select(.ret<0)", long]))
+    found = []
+    for name, what, argv in ways:
+        runs = [run(argv, place.project, place.env, place.top) for _ in range(samples)]
+        if any(r.status not in (0, 1) for r in runs):
+            raise RuntimeError(f"{argv}: {runs[-1].err.decode(errors='replace')}")
+        found.append(act(name, what, [r.ms * 1e6 / n for r in runs]))
+    return found

@@ -20,7 +20,8 @@ import measure  # noqa: E402
 import plot  # noqa: E402
 import workloads  # noqa: E402
 
-ACTS = {"decide", "model", "compile", "import", "learn", "stop", "report", "brokered", "start-fast", "start-slow"}
+ACTS = {"decide", "model", "compile", "import", "learn", "stop", "report", "brokered", "start-fast", "start-slow",
+        "start-record", "replay-event", "replay-judge"}
 
 
 def bench(*args):

@@ -6,6 +6,8 @@
 #include "supervisor/presets.h"
 #include "tracer/buf.h"
 #include "tracer/sysent.h"
+#include "tracer/trace.h"
+#include "tracer/tracekeys.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -270,6 +272,38 @@ static void add_cell(struct buf *out, const char *text)
 		buf_addf(out, *text == '|' ? "\\%c" : "%c", *text);
 }
 
+/* ---- traces ---- */
+
+static void add_events(struct buf *out, unsigned events)
+{
+	static const char *const names[] = {
+		[TRACE_CALL] = "call", [TRACE_FORK] = "fork",	  [TRACE_EXEC] = "exec",
+		[TRACE_EXIT] = "exit", [TRACE_ANSWER] = "answer", [TRACE_END] = "end"};
+	const char *comma = "";
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!(events & 1u << i))
+			continue;
+		buf_addf(out, "%s%s", comma, names[i]);
+		comma = ", ";
+	}
+}
+
+static void trace_fields(struct buf *b)
+{
+	buf_add_str(b, "# The members of a trace's events\n\nGenerated from "
+		       "`tracer/tracekeys.def` by `./dev docs`. What a trace is: "
+		       "[traces.md](traces.md). A row with 2 3 … is told of each path: `path2`, "
+		       "`access2`.\n\n| member | events | meaning |\n|---|---|---|\n");
+	for (size_t i = 0; i < TRACEKEYS_COUNT; i++) {
+		const struct tracekeys_row *row = &tracekeys_rows[i];
+		buf_addf(b, "| `%s`%s | ", row->name, row->of_path ? " 2 3 …" : "");
+		add_events(b, row->events);
+		buf_add_str(b, " | ");
+		add_cell(b, row->help);
+		buf_add_str(b, " |\n");
+	}
+}
+
 static void agent_tools(struct buf *out)
 {
 	buf_add_str(out,
@@ -354,13 +388,10 @@ static void provider_errors(struct buf *b)
 static const struct page {
 	const char *name;
 	void (*write)(struct buf *b);
-} pages[] = {{"syscalls.md", syscalls},
-	     {"accesses.md", accesses},
-	     {"rights.md", rights},
-	     {"processes.md", processes},
-	     {"presets.md", presets},
-	     {"agent-tools.md", agent_tools},
-	     {"provider-errors.md", provider_errors}};
+} pages[] = {{"syscalls.md", syscalls},	      {"accesses.md", accesses},
+	     {"rights.md", rights},	      {"processes.md", processes},
+	     {"presets.md", presets},	      {"trace-fields.md", trace_fields},
+	     {"agent-tools.md", agent_tools}, {"provider-errors.md", provider_errors}};
 
 static int read_old(const char *file, struct buf *ret)
 {
