@@ -47,7 +47,7 @@ def modes(warder):
         Mode("native", "native", lambda place, options: [], always=True),
         Mode("fast", "warder", run("on"), reports=True, always=True),
         Mode("slow", "warder --fast off", run("off"), reports=True),
-        Mode("record", "warder record", record, reports=True, share=0.1),
+        Mode("record", "warder record", record, reports=True),
         Mode("strace-file", "strace --seccomp-bpf -e %file",
              lambda place, options: [*strace, "--seccomp-bpf", "-e", "trace=%file"], "strace", 0.1),
         Mode("strace", "strace", lambda place, options: strace, "strace", 0.1),
