@@ -32,6 +32,9 @@ static const struct option_row {
 } rows[OPT_COUNT] = {
 #define OPTION(KEY, name, letter, value, who, help) [OPT_##KEY] = {name, letter, value, who, help},
 #include "supervisor/options.def"
+
+/* Of one trace. */
+#define CLI_FAULTS_TOLD 5
 #undef OPTION
 };
 
@@ -53,6 +56,15 @@ void cli_complain(const char *fmt, ...)
 	fprintf(stderr, "warder: %s%s", buf_str(&line), newline());
 	buf_free(&raw);
 	buf_free(&line);
+}
+
+void cli_tell_fault(void *arg, const char *text)
+{
+	unsigned *told = arg;
+	if (++*told <= CLI_FAULTS_TOLD)
+		cli_complain("%s; the line is passed over%s", text,
+			     *told == CLI_FAULTS_TOLD ? ", and others that follow are only counted"
+						      : "");
 }
 
 bool cli_list_add(struct cli_list *l, const char *text)

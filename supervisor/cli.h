@@ -68,6 +68,11 @@ void cli_engine_command(const struct cli_options *o, struct engine_command *ret)
 bool cli_duration(const char *text, int64_t *ret_ms);
 /* "warder: ..." on stderr. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/*
+ * A struct trace_options' fault: the first few lines that were passed over are told by their place.
+ * arg: unsigned *, how many there were.
+ */
+void cli_tell_fault(void *arg, const char *text);
 bool cli_list_add(struct cli_list *l, const char *text);
 void cli_list_release(struct cli_list *l);
 

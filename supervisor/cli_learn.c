@@ -87,15 +87,18 @@ static void say_reading(const struct trace_reader *r)
 			     trace_name(r), trace_faults(r));
 }
 
-/* A status. */
-static int read_trace(const struct request *q, struct learn *l, const char *file, event_fn *take,
-		      bool first_time)
+/* The i-th and those that belong to it (strace -ff's): *ret_n of them. A status. */
+static int read_trace(const struct request *q, struct learn *l, size_t i, event_fn *take,
+		      bool first_time, size_t *ret_n)
 {
-	const struct trace_options o = {.cwd = q->cwd};
+	const char *file = q->trace[i];
+	unsigned told = 0;
+	const struct trace_options o = {
+		.cwd = q->cwd, .fault = first_time ? cli_tell_fault : NULL, .fault_arg = &told};
 	struct trace_reader *r;
 	struct trace_error e = {""};
 	struct policy_error why = {""};
-	if (trace_open(file, &o, &r, &e))
+	if (trace_open_first((const char *const *)q->trace + i, q->traces - i, &o, &r, ret_n, &e))
 		return trouble(e.text);
 	int err = learn_begin(l, trace_header(r), &why), status = 0;
 	if (err) {
@@ -114,8 +117,9 @@ static int read_trace(const struct request *q, struct learn *l, const char *file
 static int read_all(const struct request *q, struct learn *l, event_fn *take, bool first_time)
 {
 	int status = 0;
-	for (size_t i = 0; !status && i < q->traces; i++)
-		status = read_trace(q, l, q->trace[i], take, first_time);
+	size_t taken = 1;
+	for (size_t i = 0; !status && i < q->traces; i += taken)
+		status = read_trace(q, l, i, take, first_time, &taken);
 	return status;
 }
 

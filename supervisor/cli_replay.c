@@ -32,6 +32,7 @@ struct replay_cli {
 	const char *cwd;
 	int abi; /* 0: the trace's, else this kernel's */
 	bool json, ruleset, partial;
+	unsigned faults_told; /* of the trace that is read */
 
 	const char *const *files; /* those that are left */
 	size_t files_len, taken;
@@ -419,7 +420,9 @@ static int read_one(struct replay_cli *c, struct trace_reader *t)
 static int open_trace(struct replay_cli *c, struct traceinput *in, struct trace_reader **ret,
 		      struct trace_error *why)
 {
-	const struct trace_options o = {.cwd = c->cwd};
+	unsigned *told = &c->faults_told;
+	const struct trace_options o = {.cwd = c->cwd, .fault = cli_tell_fault, .fault_arg = told};
+	*told = 0;
 	if (!strcmp(c->files[0], "-"))
 		return trace_open_input(in, &o, ret, why);
 	traceinput_close(in);

@@ -215,7 +215,10 @@ static void end_of_run(struct replay *rp)
 /* Does the policy come to speak at all? Not where the call failed before any wall was asked. */
 static bool comes_to_the_wall(const struct trace_event *ev)
 {
-	return ev->verdict || ev->anyway || !ev->returned || judge_meets_the_wall(ev->ret);
+	/* Its own wall may have been asked before, and says the same. */
+	bool walled = ev->own_wall && (ev->ret == -EACCES || ev->ret == -EXDEV);
+	return ev->verdict || ev->anyway || walled || !ev->returned ||
+	       judge_meets_the_wall(ev->ret);
 }
 
 struct word {

@@ -44,6 +44,10 @@ static void work_out(const struct trace_event *ev, uint32_t ret[CALL_PATHS])
 	access_needed(&c, need);
 	for (unsigned i = 0; i < CALL_PATHS; i++)
 		ret[i] = need[i].access;
+	/* Whether it was there is not told: it may have been made. */
+	if (open && ev->path[0].thing == TRACE_THING_UNKNOWN && (ev->flags & O_CREAT) &&
+	    !(ev->flags & (O_EXCL | O_PATH)))
+		ret[0] |= ACCESS_CREATE;
 	/* By descriptor: what it may was settled when it was opened. */
 	bool device =
 		ev->path[0].thing == TRACE_THING_CHAR || ev->path[0].thing == TRACE_THING_BLOCK;
