@@ -328,7 +328,9 @@ static void parse_call(struct cursor *c, const char *line, struct straceline *re
 	if (parse_broken(ret))
 		return;
 	struct strace_span s = ret->rest;
-	if (cut_end(&s, "<unfinished ...>") && (!s.len || s.at[s.len - 1] == ' ')) {
+	/* What strace was detached from, by Ctrl-C say, ends out of its sight. */
+	if ((cut_end(&s, "<unfinished ...>") || cut_end(&s, "<detached ...>")) &&
+	    (!s.len || s.at[s.len - 1] == ' ')) {
 		ret->kind = STRACELINE_UNFINISHED;
 		ret->rest.len = s.len;
 	}

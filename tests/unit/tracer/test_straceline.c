@@ -54,6 +54,7 @@ static const struct row rows[] = {
 	/* in two parts */
 	{"7  wait4(-1,  <unfinished ...>", STRACELINE_UNFINISHED, 7, "wait4", "-1,  ", -1, 0, 0},
 	{"7  vfork( <unfinished ...>", STRACELINE_UNFINISHED, 7, "vfork", " ", -1, 0, 0},
+	{"7  connect(3,  <detached ...>", STRACELINE_UNFINISHED, 7, "connect", "3,  ", -1, 0, 0},
 	{"7  <... wait4 resumed>NULL) = 8", STRACELINE_RESUMED, 7, "wait4", "NULL) = 8", -1, 0, 0},
 	{"7  <... wait4 resumed> NULL) = 8", STRACELINE_RESUMED, 7, "wait4", " NULL) = 8", -1, 0,
 	 0},
