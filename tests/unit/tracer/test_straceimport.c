@@ -572,7 +572,9 @@ Test(straceimport, memory_does_not_grow_with_the_text)
 	cr_assert_eq(got, 0);
 	cr_expect_eq(trace_faults(r), 0);
 	cr_assert(before);
+#ifndef __SANITIZE_ADDRESS__ /* it keeps what was freed for a while, some hundred MiB of it */
 	cr_expect_lt(max_rss_kib() - before, 8192, "it grew by %ld KiB", max_rss_kib() - before);
+#endif
 	trace_close(r);
 	tempdir_leave(dir);
 }
