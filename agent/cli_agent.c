@@ -190,7 +190,8 @@ static int parse_and_run(int argc, char **argv, struct options *o, struct agent 
 int cli_agent(int argc, char **argv)
 {
 	struct options o;
-	struct agent a = {.tools = {.events = -1, .answers = -1}, .usage = {-1, -1, -1}};
+	struct agent a = {.tools = {.tmp_fd = -1, .events = -1, .answers = -1},
+			  .usage = {-1, -1, -1}};
 	opening_locale();
 	int status = parse_and_run(argc, argv, &o, &a);
 	agent_release(&a);

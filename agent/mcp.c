@@ -351,7 +351,7 @@ static int run(struct mcp *s, struct cli_options *o)
 
 int mcp_main(int argc, char **argv)
 {
-	struct mcp s = {.tools = {.events = -1, .answers = -1},
+	struct mcp s = {.tools = {.tmp_fd = -1, .events = -1, .answers = -1},
 			.in = {.max = MCP_LINE_MAX},
 			.events_fd = -1,
 			.answers_fd = -1};

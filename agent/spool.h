@@ -18,9 +18,15 @@ struct spool { /* {.fd = -1} is an empty one; spool_close() */
 	bool failed; /* the file could not be made or written: it is not told of */
 };
 
-/* Before headtail_add(h, bytes, n): where that loses something, all of it goes to a file in dir. */
-void spool_add(struct spool *s, const char *dir, const struct headtail *h, const char *bytes,
-	       size_t n);
+/* A directory as it was before any tool ran: what its name leads to now may be a tool's choice. */
+struct spool_place {
+	int fd;		  /* -1: there is none, and no file is made */
+	const char *path; /* loan; how it is told */
+};
+
+/* Before headtail_add(h, bytes, n): where that loses something, all of it goes to a file there. */
+void spool_add(struct spool *s, const struct spool_place *place, const struct headtail *h,
+	       const char *bytes, size_t n);
 /* Member of an open object: output_file, where there is one. */
 void spool_write(struct jsonw *w, const struct spool *s);
 /* The file stays. */

@@ -56,7 +56,10 @@ static int own_path(char **ret)
 
 int toolrun_init(struct toolrun *r, struct session *s, char *const *env)
 {
-	*r = (struct toolrun){.session = s, .events = -1, .answers = -1};
+	const char *tmp = session_tmpdir(s);
+	*r = (struct toolrun){.session = s, .tmp_fd = -1, .events = -1, .answers = -1};
+	if (tmp)
+		r->tmp_fd = open(tmp, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r->shell = access("/bin/bash", X_OK) ? "/bin/sh" : "/bin/bash";
 	r->env = tool_environment(env);
 	r->cwd = getcwd(NULL, 0);
@@ -68,9 +71,12 @@ int toolrun_init(struct toolrun *r, struct session *s, char *const *env)
 void toolrun_release(struct toolrun *r)
 {
 	free(r->env);
-	free(r->self);
 	free(r->cwd);
-	*r = (struct toolrun){.events = -1, .answers = -1};
+	/* One that was never filled in has 0 there, which is not its own. */
+	if (r->self && r->tmp_fd >= 0)
+		close(r->tmp_fd);
+	free(r->self);
+	*r = (struct toolrun){.tmp_fd = -1, .events = -1, .answers = -1};
 }
 
 void tool_result_release(struct tool_result *r)
@@ -93,8 +99,8 @@ struct channels {
 	bool shell;
 	struct headtail output; /* shell */
 	struct spool spool;	/* shell: all of it, where that is more */
-	const char *tmpdir;	/* loan */
-	struct buf answer;	/* file tool */
+	struct spool_place tmp;
+	struct buf answer; /* file tool */
 	bool answer_too_long;
 };
 
@@ -141,7 +147,7 @@ static void take_output(struct channels *c, const char *p, size_t n)
 		take_preview(c);
 		return;
 	}
-	spool_add(&c->spool, c->tmpdir, &c->output, p, n);
+	spool_add(&c->spool, &c->tmp, &c->output, p, n);
 	headtail_add(&c->output, p, n);
 	if (c->sink->output)
 		c->sink->output(c->sink->arg, p, n);
@@ -607,7 +613,7 @@ int toolrun_call(const struct toolrun *r, const struct tool *t, const struct jso
 			     .args_write = -1,
 			     .args_read = -1,
 			     .spool = {.fd = -1},
-			     .tmpdir = session_tmpdir(r->session),
+			     .tmp = {r->tmp_fd, session_tmpdir(r->session)},
 			     .shell = t->id == TOOL_RUN_SHELL};
 	struct engine_outcome outcome = {0};
 	int err = channels_open(&c, args);

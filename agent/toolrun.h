@@ -31,6 +31,7 @@ struct toolrun {
 	struct session *session; /* loan */
 	char *self;		 /* owned: our own program's absolute path */
 	char *cwd;		 /* owned: where the agent was started */
+	int tmp_fd;		 /* owned: the tools' temporary directory; -1: none */
 	const char *shell;	 /* static: /bin/bash, else /bin/sh */
 	char **env;		 /* owned list (not its strings): the tools' environment */
 	enum engine_mode mode;

@@ -271,6 +271,20 @@ class Agent(AgentCase):
         self.assertNotIn("output_file", looked)
         self.assertFalse(os.path.exists(long["output_file"]))
 
+    def test_a_tool_can_not_choose_where_its_output_is_kept(self):
+        tmp = self.make_dir("tmp")
+        self.own()
+        status, _, err = self.run_agent(
+            [
+                message("", shell(f"mv $TMPDIR $TMPDIR.gone && ln -s {self.outside} $TMPDIR && seq 1 30000")),
+                message("ok"),
+            ],
+            "-w", tmp, "--no-preset", "tmp", environment={"TMPDIR": tmp},
+        )
+        self.assertEqual(status, 0, err)
+        (ran,) = self.tool_answers()
+        self.assertEqual((ran["exit"], os.listdir(self.outside)), (0, ["notes.txt"]), ran)
+
     def test_malformed_calls_are_answered(self):
         status, _, err = self.run_agent(
             [
