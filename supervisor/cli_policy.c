@@ -7,7 +7,7 @@
 #include "supervisor/policyedit.h"
 #include "supervisor/policyexport.h"
 #include "supervisor/policyimport.h"
-#include "supervisor/policymerge.h"
+#include "supervisor/policymergecli.h"
 #include "supervisor/policyshow.h"
 #include "tracer/util.h"
 
@@ -25,7 +25,8 @@ static const char help[] =
 	"       warder policy edit                         in $VISUAL or $EDITOR, checked\n"
 	"       warder policy import [--yes] FILE|-        policy lines, or landlockconfig JSON\n"
 	"       warder policy export [--effective] [--format landlockconfig|landrun] [FILE]\n"
-	"       warder policy merge FILE...                many as one, on stdout\n"
+	"       warder policy merge FILE...                policies, or results of replays, as "
+	"one\n"
 	"       warder policy path                         the file they are saved in\n"
 	"\n"
 	"  --project[=DIR]  the project's saved policy (and the project of DIR, not of the cwd)\n"
@@ -55,31 +56,6 @@ static int path(struct policycli *c, int argc, char **argv)
 	return policycli_put(&out);
 }
 
-static int merge(struct policycli *c, int argc, char **argv)
-{
-	struct policymerge *m;
-	struct buf out = {0};
-	int r = 0;
-	if (!argc)
-		return policycli_usage("merge takes files, or - for stdin", NULL);
-	if (policymerge_new(&m) < 0)
-		return policycli_trouble("out of memory");
-	for (int i = 0; r == 0 && i < argc; i++) {
-		struct buf text = {0};
-		r = policycli_read(c, argv[i], &text);
-		if (r == 0)
-			r = policymerge_add(m, argv[i], buf_str(&text), text.len, &c->error);
-		buf_free(&text);
-	}
-	int status = r < 0 ? policycli_trouble(c->error.text) : POLICYCLI_FINE;
-	if (!status) {
-		policymerge_write(m, &out);
-		status = policycli_put(&out);
-	}
-	policymerge_free(m);
-	return status;
-}
-
 /* Which options go with a word. */
 enum { JSON = 1, EFFECTIVE = 2, YES = 4, FORMAT = 8 };
 
@@ -99,7 +75,7 @@ static const struct word {
 	{"edit", policyedit, 0},
 	{"import", policyimport, YES},
 	{"export", policyexport, EFFECTIVE | FORMAT},
-	{"merge", merge, 0},
+	{"merge", policymergecli, 0},
 	{"path", path, 0},
 };
 

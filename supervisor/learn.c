@@ -3,11 +3,12 @@
 #include "supervisor/breadth.h"
 #include "supervisor/learn_inside.h"
 #include "supervisor/presets.h"
-#include "supervisor/traceneed.h"
+#include "supervisor/traceneeds.h"
 #include "supervisor/tracepolicy.h"
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -258,20 +259,32 @@ static const char *base_name(const char *s)
 typedef int take_fn(struct learn *l, const struct trace_event *ev, const char *path,
 		    uint32_t access, bool is_dir);
 
+/* Of what an open may have made, strace does not tell whether it was there; no device is made. */
+static bool may_make(const struct trace_event *ev, const struct trace_path *p)
+{
+	bool device = p->real && !strncmp(p->real, "/dev/", 5) && strncmp(p->real, "/dev/shm/", 9);
+	return !p->access && p->thing == TRACE_THING_UNKNOWN && !device && ev->ent &&
+	       ev->ent->need[0] == CALL_NEED_OPEN && (ev->flags & O_CREAT) && !(ev->flags & O_PATH);
+}
+
 static int each_need(struct learn *l, const struct trace_event *ev, take_fn *take)
 {
+	uint32_t access[TRACE_PATHS];
 	int r = 0;
+	if (!traceneeds_of(ev, access))
+		return 0;
 	for (unsigned i = 0; r == 0 && i < ev->paths; i++) {
 		const struct trace_path *p = &ev->path[i];
-		uint32_t access = traceneed(ev, i);
-		if (!access)
+		if (!access[i])
 			continue;
 		if (!p->real || p->real[0] != '/') {
 			l->nameless++;
 			continue;
 		}
 		const char *path = mapped(l, p->real);
-		r = path ? take(l, ev, path, access, p->thing == TRACE_THING_DIR) : -ENOMEM;
+		if (may_make(ev, p))
+			access[i] |= ACCESS_CREATE;
+		r = path ? take(l, ev, path, access[i], p->thing == TRACE_THING_DIR) : -ENOMEM;
 	}
 	return r;
 }

@@ -315,7 +315,25 @@ class Merge(PolicyCase):
             self.assertEqual([a["effect"] for a in json.loads(apart.out)["answers"]],
                              [a["effect"] for a in json.loads(joined.out)["answers"]], (path, access))
 
+    def test_results_of_replays(self):
+        """The same as replaying them together, in whatever order and steps; and never with policies."""
+        secret = self.write("outside/secret", "x")
+        traces = [os.path.join(self.dir, f"t{i}.jsonl") for i in range(3)]
+        for i, trace in enumerate(traces):
+            self.native(WARDER, "record", "-o", trace, "--", "sh", "-c", f"cat {secret}; echo > {self.outside}/new{i}")
+        parts = []
+        for i, trace in enumerate(traces):
+            parts.append(self.write(f"part{i}", self.native(WARDER, "replay", "--partial", trace).out))
+        together = self.native(WARDER, "replay", "--partial", *traces).out
+        self.assertIn("secret", together)
+        self.assertEqual(together, self.policy("merge", *parts).out)
+        two = self.write("two", self.policy("merge", parts[2], parts[0]).out)
+        self.assertEqual(together, self.policy("merge", parts[1], two).out)
+        for mixed in ([parts[0], self.write("rules", "allow r /x\n")], [self.write("rules", "allow r /x\n"), parts[0]]):
+            self.assertIn("can't be merged with each other", self.policy("merge", *mixed, status=125).err)
+
     def test_errors(self):
+        self.policy("merge", "/no/such", status=125)
         self.assertIn(":1:", self.policy("merge", self.write("bad", "allow\n"), status=125).err)
         self.policy("merge", status=2)
 
