@@ -301,16 +301,6 @@ static char *lent(const char *text)
 	return (char *)(uintptr_t)text; /* denial_copy() copies it */
 }
 
-/* Bytes that were no text stand beside it exactly; the room is the caller's to free. */
-static const char *exact(const struct json *v, const char *key, char **room)
-{
-	char b64[32];
-	snprintf(b64, sizeof b64, "%s_b64", key);
-	const char *text = json_get_str(v, b64);
-	*room = text ? strdup(text) : NULL;
-	return *room && json_decode_base64(*room) ? *room : json_get_str(v, key);
-}
-
 static bool flag(const struct json *v, const char *key)
 {
 	bool is = false;
@@ -369,11 +359,11 @@ static int read_denial(const struct json *v, struct denial **item, size_t *len, 
 	const char *call = json_get_str(v, "call"), *answer = json_get_str(v, "answer");
 	const struct sysent *ent = call ? sysent_by_name(call) : NULL;
 	int64_t count = number(v, "count");
-	struct denial d = {.path = lent(exact(v, "path", &room[0])),
-			   .given = lent(exact(v, "given", &room[1])),
-			   .path2 = lent(exact(v, "path2", &room[2])),
-			   .rule = lent(exact(v, "rule", &room[3])),
-			   .exe = lent(exact(v, "exe", &room[4])),
+	struct denial d = {.path = lent(json_get_path(v, "path", &room[0])),
+			   .given = lent(json_get_path(v, "given", &room[1])),
+			   .path2 = lent(json_get_path(v, "path2", &room[2])),
+			   .rule = lent(json_get_path(v, "rule", &room[3])),
+			   .exe = lent(json_get_path(v, "exe", &room[4])),
 			   .argv0 = lent(json_get_str(v, "argv0")),
 			   .note = lent(json_get_str(v, "note")),
 			   .call = ent ? ent->name : "",
@@ -399,7 +389,7 @@ static int read_denial(const struct json *v, struct denial **item, size_t *len, 
 static int read_trace(struct replaypartial *p, const struct json *v)
 {
 	char *room;
-	const char *file = exact(v, "file", &room);
+	const char *file = json_get_path(v, "file", &room);
 	struct replay_trace t = {.file = lent(file ? file : ""),
 				 .events = (uint64_t)number(v, "events"),
 				 .faults = (uint64_t)number(v, "faults"),

@@ -58,7 +58,8 @@ static enum rule_source source_of(const char *name)
 static int read_rule(const struct json *v, struct policy *p, struct policy_error *ret_error)
 {
 	const struct policy_vars vars = {.as_written = true};
-	const char *line = json_get_str(v, "rule"), *origin = json_get_str(v, "origin");
+	char *room AUTOFREE = NULL;
+	const char *line = json_get_str(v, "rule"), *origin = json_get_path(v, "origin", &room);
 	struct policy *one;
 	int64_t number = 0;
 	if (!line) {

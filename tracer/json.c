@@ -307,6 +307,16 @@ const char *json_get_str(const struct json *object, const char *key)
 	return json_str(json_get(object, key));
 }
 
+const char *json_get_path(const struct json *object, const char *key, char **ret_room)
+{
+	struct buf name = {0};
+	buf_addf(&name, "%s_b64", key);
+	const char *exact = json_get_str(object, buf_str(&name));
+	buf_free(&name);
+	*ret_room = exact ? strdup(exact) : NULL;
+	return *ret_room && json_decode_base64(*ret_room) ? *ret_room : json_get_str(object, key);
+}
+
 bool json_int(const struct json *v, int64_t *ret)
 {
 	if (!cJSON_IsNumber(in(v)))

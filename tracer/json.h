@@ -72,6 +72,11 @@ const char *json_str(const struct json *v);
 const char *json_get_str(const struct json *object, const char *key);
 /* The bytes of a "..._b64" member, in place. False: it is none, or there is a NUL in it. */
 bool json_decode_base64(char *text);
+/*
+ * The bytes that jsonw_kpath() wrote: the exact ones where they are no text, in *ret_room (owned by
+ * the caller; NULL: not needed), else the string, a loan. NULL: there is none.
+ */
+const char *json_get_path(const struct json *object, const char *key, char **ret_room);
 /* False where v is no number or no whole one within int64. */
 bool json_int(const struct json *v, int64_t *ret);
 bool json_get_int(const struct json *object, const char *key, int64_t *ret);
