@@ -387,6 +387,31 @@ static void release(void *self)
 	free(in);
 }
 
+/* As paths are compared: absolute, without "." and ".." and slashes too many. NULL: no memory. */
+static char *absolute(const char *cwd)
+{
+	struct buf out = {0};
+	char *here AUTOFREE = *cwd == '/' ? NULL : getcwd(NULL, 0);
+	const char *parts[] = {here ? here : "", cwd};
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		for (const char *p = parts[i] + strspn(parts[i], "/"); *p; p += strspn(p, "/")) {
+			size_t len = strcspn(p, "/");
+			const char *last = out.len ? strrchr(out.data, '/') : NULL;
+			if (len == 2 && !strncmp(p, "..", 2) && last) {
+				out.len = (size_t)(last - out.data);
+				out.data[out.len] = '\0';
+			} else if (!(len == 1 && *p == '.') &&
+				   !(len == 2 && !strncmp(p, "..", 2))) {
+				buf_add_char(&out, '/');
+				buf_add(&out, p, len);
+			}
+			p += len;
+		}
+	if (!out.len)
+		buf_add_char(&out, '/');
+	return buf_take(&out);
+}
+
 /* Without an input; NULL: no memory. */
 static struct straceimport *create(const struct trace_options *o)
 {
@@ -395,7 +420,7 @@ static struct straceimport *create(const struct trace_options *o)
 	if (!in)
 		return NULL;
 	in->options = o ? *o : (struct trace_options){0};
-	in->cwd = cwd ? strdup(cwd) : NULL;
+	in->cwd = cwd ? absolute(cwd) : NULL;
 	if ((cwd && !in->cwd) || stracenames_new(&in->names) < 0) {
 		release(in);
 		return NULL;

@@ -102,6 +102,11 @@ class Logs(unittest.TestCase):
         self.assertIn(kept, {told(d) for d in replay(files_of("hand-4.x-stderr"))[0]["denials"]})
         self.assertNotIn(kept, {told(d) for d in replay(files_of("hand-4.x-stderr"), cwd="/elsewhere")[0]["denials"]})
 
+    def test_any_way_to_write_a_directory(self):
+        log = files_of("hand-5.0")
+        for cwd in (CWD + "/", "//home/./ann//proj", "/home/ann/proj/sub/.."):
+            self.assertEqual(replay(log)[0]["denials"], replay(log, cwd=cwd)[0]["denials"], cwd)
+
     def test_a_trace_knows_better_where_it_started(self):
         """The shell asks for its directory (getcwd): what it says counts."""
         here = {told(d) for d in replay(files_of("moves"))[0]["denials"]}

@@ -441,6 +441,32 @@ Test(straceimport, where_it_started_may_be_unknown)
 	told_free(&t);
 }
 
+Test(straceimport, where_it_started_is_told_in_any_way)
+{
+	static const struct {
+		const char *cwd;
+		const char *real;
+	} ways[] = {
+		{"/", "/x"},
+		{"//srv/./a/", "/srv/a/x"},
+		{"/srv/a/../b", "/srv/b/x"},
+		{"/../..", "/x"},
+		{".", "/usr/x"},
+		{"lib/..", "/usr/x"},
+		{"../srv", "/srv/x"},
+	};
+	cr_assert_eq(chdir("/usr"), 0);
+	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+		struct told t = {0};
+		char want[64];
+		const char *text = "10 unlink(\"x\") = 0\n";
+		read_text(text, strlen(text), ways[i].cwd, &t);
+		snprintf(want, sizeof(want), "10 unlink %s file 0\n", ways[i].real);
+		cr_expect_str_eq(buf_str(&t.events), want, "%s", ways[i].cwd);
+		told_free(&t);
+	}
+}
+
 Test(straceimport, midnight_passes)
 {
 	const char *text = "10 23:59:59.5 unlink(\"/a\") = 0\n10 00:00:00.75 unlink(\"/b\") = 0\n";
