@@ -163,7 +163,8 @@ def rows_of_table(result, modes):
     for w in result["workloads"]:
         fast = w["cells"].get("fast", {})
         yield [w["title"] + (" *" if w["apart"] else ""),
-               *(cell_text(w["cells"][m["name"]], m["name"] == "native") for m in modes),
+               *(cell_text(w["cells"][m["name"]], m["name"] == "native") if m["name"] in w["cells"] else "-"
+                 for m in modes),
                str(fast.get("stops", ""))]
     if result["summary"]:
         for title, key in (("geometric mean without *", "mean"), ("the same of processor time", "cpu_mean")):

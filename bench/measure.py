@@ -31,6 +31,7 @@ class Mode:
     share: float = 1    # of a divisible workload, since it is slow
     reports: bool = False
     always: bool = False  # measured in every round, however slow
+    asks: bool = False    # somebody could be asked, and nobody answers: not for what is refused
 
 
 def modes(warder):
@@ -42,10 +43,21 @@ def modes(warder):
     def record(place, options):
         return [warder, "record", "-o", os.path.join(place.top, "trace.jsonl"), *run("off")(place, options)[2:]]
 
+    def hold(place, options):
+        # As at a terminal: changes are listed for a rerun, and what is refused would be asked about.
+        pipes = [os.path.join(place.top, n) for n in ("events", "answers")]
+        for name in pipes:
+            if not os.path.exists(name):
+                os.mkfifo(name)
+        return ["sh", "-c", 'exec 3<>"$0" 4<>"$1"; shift; exec "$@"', *pipes, warder, "run", "-q", "--events", "3",
+                "--answers", "4", "--project", place.project, "--report", os.path.join(place.top, "report.json"),
+                *options, "--"]
+
     strace = ["strace", "-f", "-o", "/dev/null"]
     return [
         Mode("native", "native", lambda place, options: [], always=True),
         Mode("fast", "warder", run("on"), reports=True, always=True),
+        Mode("hold", "warder, asking", hold, reports=True, asks=True),
         Mode("slow", "warder --fast off", run("off"), reports=True),
         Mode("record", "warder record", record, reports=True),
         Mode("strace-file", "strace --seccomp-bpf -e %file",
@@ -146,8 +158,9 @@ class Bench:
     """All of one workload, every mode in turn, round after round."""
 
     def __init__(self, workload, place, modes_, rounds, say):
-        self.workload, self.place, self.modes, self.rounds, self.say = workload, place, modes_, rounds, say
-        self.cells = {m.name: Cell(share=m.share if workload.divisible else 1) for m in modes_}
+        self.workload, self.place, self.rounds, self.say = workload, place, rounds, say
+        self.modes = [m for m in modes_ if not (m.asks and workload.refused)]
+        self.cells = {m.name: Cell(share=m.share if workload.divisible else 1) for m in self.modes}
         self.native = {}  # share -> the outcome that every mode must have
         for path in (place.project, place.outside):
             os.makedirs(path)

@@ -46,7 +46,7 @@ class Smoke(unittest.TestCase):
         return [m["name"] for m in self.result["modes"] if "skipped" not in m]
 
     def test_every_way_gives_what_native_gives(self):
-        self.assertLessEqual({"native", "fast", "slow"}, set(self.ways()))
+        self.assertLessEqual({"native", "fast", "hold", "slow"}, set(self.ways()))
         for w in self.result["workloads"]:
             for name, cell in w["cells"].items():
                 self.assertNotIn("wrong", cell, (w["name"], name))
@@ -57,7 +57,9 @@ class Smoke(unittest.TestCase):
         self.assertEqual(there | set(self.result["skipped"]), known)
         self.assertFalse(there & set(self.result["skipped"]))
         for w in self.result["workloads"]:
-            self.assertEqual(list(w["cells"]), self.ways(), w["name"])
+            # Where somebody is asked, the storm of refusals would wait for the first answer.
+            ways = [n for n in self.ways() if n != "hold" or w["name"] != "denials"]
+            self.assertEqual(list(w["cells"]), ways, w["name"])
             for name, cell in w["cells"].items():
                 self.assertEqual(len(cell["ms"]), 1, (w["name"], name))
                 self.assertGreater(cell["ratio"], 0)
