@@ -9,7 +9,8 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 WARDER = os.environ["WARDER"]
-PAGES = [("warder", "1", ["man/warder.md"]), ("warder-policy", "5", ["policy.md", "accesses.md"]), ("libwarder", "3", ["man/libwarder.md"])]
+PAGES = [("warder", "1", ["man/warder.md"]), ("warder-policy", "5", ["policy.md", "accesses.md"]),
+         ("warder-trace", "5", ["traces.md", "trace-fields.md"]), ("libwarder", "3", ["man/libwarder.md"])]
 
 
 def page(name, section, files):
