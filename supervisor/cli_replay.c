@@ -7,6 +7,7 @@
 #include "supervisor/plan.h"
 #include "supervisor/presets.h"
 #include "supervisor/replay.h"
+#include "supervisor/replayask.h"
 #include "supervisor/replaypartial.h"
 #include "supervisor/store.h"
 #include "supervisor/timestamp.h"
@@ -31,7 +32,8 @@ struct replay_cli {
 	size_t maps;
 	const char *cwd;
 	int abi; /* 0: the trace's, else this kernel's */
-	bool json, ruleset, partial;
+	bool json, ruleset, partial, ask;
+	struct buf answers;   /* --ask: the rules given */
 	unsigned faults_told; /* of the trace that is read */
 
 	const char *const *files; /* those that are left */
@@ -61,6 +63,7 @@ static void help(void)
 	     "  --map FROM=TO     a path of the recording machine, and what it is here\n"
 	     "  --cwd DIR         where strace's first process started (default: here)\n"
 	     "  --json            the report, as warder run has it\n"
+	     "  --ask             ask about what stays refused, as the run would have\n"
 	     "  --partial         a result to be merged: replay reads it in a trace's place\n"
 	     "  --ruleset         the Landlock ruleset of the policy, from this machine's files\n"
 	     "  --abi N           for Landlock ABI N\n\n"
@@ -119,11 +122,11 @@ static bool take_abi(struct replay_cli *c, const char *value)
 static const struct replay_option {
 	const char *name;
 	bool valued;
-} options[] = {{"policy", true},   {"preset", true},   {"map", true},
-	       {"cwd", true},	   {"abi", true},      {"json", false},
-	       {"partial", false}, {"ruleset", false}, {"help", false}};
+} options[] = {{"policy", true}, {"preset", true}, {"map", true},      {"cwd", true},
+	       {"abi", true},	 {"json", false},  {"partial", false}, {"ruleset", false},
+	       {"ask", false},	 {"help", false}};
 
-enum { POLICY, PRESET, MAP, CWD, ABI, JSON, PARTIAL, RULESET, HELP };
+enum { POLICY, PRESET, MAP, CWD, ABI, JSON, PARTIAL, RULESET, ASK, HELP };
 
 static enum cli_parse apply(struct replay_cli *c, size_t which, const char *v)
 {
@@ -152,6 +155,9 @@ static enum cli_parse apply(struct replay_cli *c, size_t which, const char *v)
 		break;
 	case RULESET:
 		c->ruleset = true;
+		break;
+	case ASK:
+		c->ask = true;
 		break;
 	default:
 		return CLI_HELP;
@@ -203,6 +209,11 @@ static enum cli_parse parse(struct replay_cli *c, int argc, char **argv, int *i)
 	}
 	if (*i >= argc) {
 		cli_complain("no trace given; see warder replay --help");
+		return CLI_WRONG;
+	}
+	if (c->ask && (c->partial || c->ruleset)) {
+		cli_complain("--ask is about what was refused: it can't be used with --partial or "
+			     "--ruleset");
 		return CLI_WRONG;
 	}
 	if (c->partial && c->ruleset) {
@@ -518,6 +529,16 @@ static void say_text(const struct replay_cli *c, const struct replay_result *out
 		printf("  %s\n", buf_str(&line));
 		buf_free(&line);
 	}
+	if (c->answers.len)
+		puts("your answers as rules:");
+	for (const char *line = buf_str(&c->answers), *end; *line; line = end + 1) {
+		struct buf text = {0};
+		end = line + strcspn(line, "\n");
+		char *one AUTOFREE = strndup(line, (size_t)(end - line));
+		escape_add_str(&text, one ? one : "");
+		printf("  %s\n", buf_str(&text));
+		buf_free(&text);
+	}
 	say_traces(out);
 }
 
@@ -571,9 +592,22 @@ static int put_ruleset(const struct replay_cli *c)
 	return 0;
 }
 
+/* 0, or CLI_EXIT_TROUBLE: told. */
+static int ask_about(struct replay_cli *c, struct denial_list *l)
+{
+	int err = replayask_run(l, c->first_policy, c->home, &c->answers);
+	if (err == -ENXIO)
+		cli_complain("--ask needs a terminal to ask on");
+	else if (err)
+		cli_complain("nobody could be asked: %s", strerror(-err));
+	return err ? CLI_EXIT_TROUBLE : 0;
+}
+
 static int put_report(struct replay_cli *c, struct replay_result *out)
 {
 	int err = 0;
+	if (c->ask && ask_about(c, &out->denials))
+		return CLI_EXIT_TROUBLE;
 	fill_report(c, out);
 	if (c->first_policy)
 		err = plan_mark_closed(&c->report.denials, c->first_policy);
@@ -652,6 +686,7 @@ static void release(struct replay_cli *c)
 	replaypartial_free(c->parts);
 	policy_free(c->first_policy);
 	report_release(&c->report);
+	buf_free(&c->answers);
 	for (size_t i = 0; i < ARRAY_LEN(c->map_text); i++)
 		free(c->map_text[i]);
 	for (size_t i = 0; i < c->texts; i++)

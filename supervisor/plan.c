@@ -30,6 +30,7 @@ struct planner {
 	const struct policy *policy; /* may be NULL */
 	struct policy *trial;	     /* owned: the policy's copy, or an empty one */
 	const char *home;
+	bool elsewhere; /* no file of this machine is looked at */
 	struct scope_list *list;
 };
 
@@ -142,7 +143,8 @@ static void count_surplus(struct planner *p, struct scope *s)
 		.max = PLAN_WALK_MAX,
 	};
 	struct surplus surplus = {0};
-	if (s->kind == SCOPE_TREE)
+	s->surplus_unknown = p->elsewhere && s->kind == SCOPE_TREE;
+	if (s->kind == SCOPE_TREE && !p->elsewhere)
 		surplus_add(&ask, &surplus);
 	s->surplus = surplus.count;
 	s->surplus_more = surplus.more;
@@ -340,15 +342,16 @@ static int add_preset(struct planner *p)
 	return take_scope(p, &s);
 }
 
-int plan_scopes(const struct denial *d, const struct policy *policy, const char *home,
-		struct scope_list *ret)
+static int make_scopes(const struct denial *d, const struct policy *policy, const char *home,
+		       bool elsewhere, struct scope_list *ret)
 {
 	struct scope_list list = {0};
-	struct planner p = {.d = d, .policy = policy, .home = home, .list = &list};
+	struct planner p = {
+		.d = d, .policy = policy, .home = home, .elsewhere = elsewhere, .list = &list};
 	int error = policy ? policy_copy(policy, &p.trial) : policy_new(&p.trial);
 	if (!error)
 		error = add_paths(&p);
-	if (!error)
+	if (!error && !elsewhere)
 		error = add_preset(&p);
 	policy_free(p.trial);
 	if (error) {
@@ -357,6 +360,18 @@ int plan_scopes(const struct denial *d, const struct policy *policy, const char 
 	}
 	*ret = list;
 	return 0;
+}
+
+int plan_scopes(const struct denial *d, const struct policy *policy, const char *home,
+		struct scope_list *ret)
+{
+	return make_scopes(d, policy, home, false, ret);
+}
+
+int plan_scopes_elsewhere(const struct denial *d, const struct policy *policy, const char *home,
+			  struct scope_list *ret)
+{
+	return make_scopes(d, policy, home, true, ret);
 }
 
 /* Not the path alone, nor what a rule keeps closed (the first scope stands whatever it does). */

@@ -22,6 +22,7 @@ struct scope {
 	bool surplus_more; /* counting stopped at a bound: "at least" */
 	bool sensitive;	   /* it covers, now or by name, something on the sensitive list */
 	char *rule; /* owned; the policy line that would be written; with path2 two, '\n' between */
+	bool surplus_unknown; /* the files are another machine's: nothing was counted */
 };
 
 #define PLAN_SCOPES_MAX 6
@@ -48,6 +49,9 @@ struct scope_list {
 int plan_scopes(const struct denial *d, const struct policy *policy, const char *home,
 		struct scope_list *ret);
 void plan_scopes_release(struct scope_list *l);
+/* The same for a denial of another machine: no file of this one is looked at, no preset offered. */
+int plan_scopes_elsewhere(const struct denial *d, const struct policy *policy, const char *home,
+			  struct scope_list *ret);
 /*
  * The narrowest scope of this denial, and then those for all such ones below a directory of its
  * path: of the directory and up. -ENOENT: no such scope would help.

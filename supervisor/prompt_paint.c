@@ -329,7 +329,9 @@ static void add_scope_words(struct buf *raw, const struct question *q, const str
 
 static void add_surplus(struct buf *out, const struct scope *s)
 {
-	if (!s->surplus)
+	if (s->surplus_unknown)
+		buf_add_str(out, "what else is there is not known here");
+	else if (!s->surplus)
 		buf_add_str(out, "nothing else");
 	else
 		buf_addf(out, "opens %s%ju other%s", s->surplus_more ? "at least " : "",

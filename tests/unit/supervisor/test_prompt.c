@@ -29,13 +29,15 @@ static struct question reading(void)
 		.exists = true,
 	};
 	q.scopes.len = 3;
-	q.scopes.item[0] = (struct scope){
-		SCOPE_EXACT, "/home/u/notes/a.txt",	      NULL, ACCESS_READ, 0, false,
-		false,	     "allow read ~/notes/a.txt exact"};
-	q.scopes.item[1] = (struct scope){SCOPE_TREE, "/home/u/notes", NULL, ACCESS_R,
-					  12,	      false,	       true, "allow r ~/notes"};
+	q.scopes.item[0] = (struct scope){SCOPE_EXACT, "/home/u/notes/a.txt",
+					  NULL,	       ACCESS_READ,
+					  0,	       false,
+					  false,       .rule = "allow read ~/notes/a.txt exact"};
+	q.scopes.item[1] =
+		(struct scope){SCOPE_TREE, "/home/u/notes", NULL, ACCESS_R,
+			       12,	   false,	    true, .rule = "allow r ~/notes"};
 	q.scopes.item[2] = (struct scope){SCOPE_PRESET, "docs", NULL,  ACCESS_R,
-					  20000,	true,	false, "use docs"};
+					  20000,	true,	false, .rule = "use docs"};
 	return q;
 }
 
