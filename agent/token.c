@@ -209,20 +209,6 @@ int token_find(const struct token_sources *from, struct token *ret)
 
 /* ---- our own store ---- */
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, bytes, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		bytes += done;
-		n -= (size_t)done;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
 /* A new file beside path, which only we can read from its first moment on. */
 static int replace(const char *path, const struct buf *text)
 {
@@ -233,7 +219,9 @@ static int replace(const char *path, const struct buf *text)
 	int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int err = fchmod(fd, 0600) ? -errno : write_all(fd, text->data, text->len);
+	int err = fchmod(fd, 0600) ? -errno : buf_write_to(fd, text->data, text->len);
+	if (!err && fsync(fd))
+		err = -errno;
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err && rename(fresh, path))

@@ -68,7 +68,7 @@ static void tell(const struct toolwork *t, const struct buf *diff)
 	jsonw_end_object(&w);
 	buf_add_char(&line, '\n');
 	if (!buf_error(&line))
-		(void)toolwork_write_all(t->preview_fd, line.data, line.len);
+		(void)buf_write_to(t->preview_fd, line.data, line.len);
 	buf_free(&line);
 }
 
@@ -152,7 +152,7 @@ static const char *put_text(int fd, const char *text, size_t n, int *ret_error)
 		operation = "truncate";
 		err = -errno;
 	} else {
-		err = toolwork_write_all(fd, text, n);
+		err = buf_write_to(fd, text, n);
 		operation = err ? "write" : NULL;
 	}
 	/* Network file systems and quotas speak up only here. */

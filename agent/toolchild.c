@@ -375,7 +375,7 @@ int toolchild_main(int argc, char **argv)
 		err = buf_error(&answer);
 	}
 	if (!err)
-		err = toolwork_write_all(TOOLCHILD_ANSWER_FD, answer.data, answer.len);
+		err = buf_write_to(TOOLCHILD_ANSWER_FD, answer.data, answer.len);
 	json_free(args);
 	buf_free(&answer);
 	buf_free(&text);

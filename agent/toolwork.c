@@ -30,17 +30,3 @@ const char *toolwork_not_a_file(const struct stat *st)
 		return "This is a directory; list_dir lists it.";
 	return "This is no regular file but a device, FIFO or socket.";
 }
-
-int toolwork_write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}

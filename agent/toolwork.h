@@ -21,5 +21,3 @@ void toolwork_error(struct jsonw *w, const char *operation, int error);
 void toolwork_refuse(struct jsonw *w, const char *message);
 /* What is no file would block (a FIFO) or never end (a device). NULL: it is one. */
 const char *toolwork_not_a_file(const struct stat *st);
-/* 0 or -errno. */
-int toolwork_write_all(int fd, const char *p, size_t n);

@@ -212,20 +212,6 @@ static bool put_trace(struct tracewrite *w)
 	return !err;
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t k = write(fd, bytes, n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		bytes += k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
 static int put_report(const struct cli_options *o, struct report *rep, int fd)
 {
 	struct buf text = {0};
@@ -236,9 +222,9 @@ static int put_report(const struct cli_options *o, struct report *rep, int fd)
 	int err = report_write(rep, &text);
 	buf_add_char(&text, '\n');
 	if (!err && to_stdout)
-		err = write_all(STDOUT_FILENO, buf_str(&text), text.len);
+		err = buf_write_to(STDOUT_FILENO, buf_str(&text), text.len);
 	if (!err && fd >= 0)
-		err = write_all(fd, buf_str(&text), text.len);
+		err = buf_write_to(fd, buf_str(&text), text.len);
 	buf_free(&text);
 	if (err)
 		cli_complain("the report could not be written: %s", strerror(-err));

@@ -16,25 +16,11 @@ static int open_dir(const struct store *s)
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t written = write(fd, bytes, n);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		bytes += written;
-		n -= (size_t)written;
-	}
-	return 0;
-}
-
 static int write_new(int dirfd, const char *name, const struct buf *text)
 {
 	int fd AUTOCLOSE =
 		openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : write_all(fd, buf_str(text), text->len);
+	return fd < 0 ? -errno : buf_write_to(fd, buf_str(text), text->len);
 }
 
 int lastreport_save(const struct store *s, const struct report *r)

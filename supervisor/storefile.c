@@ -100,27 +100,14 @@ static int edit_begin(struct edit *e, const char *file, struct policy_error *err
 	return r < 0 ? r : policyfile_check(file, buf_str(&e->text), e->text.len, error);
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t written = write(fd, bytes, n);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		bytes += written;
-		n -= (size_t)written;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
 static int write_new(int dirfd, const char *name, const struct buf *text)
 {
 	int fd AUTOCLOSE =
 		openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	return write_all(fd, buf_str(text), text->len);
+	int r = buf_write_to(fd, buf_str(text), text->len);
+	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
 }
 
 static int edit_commit(struct edit *e, const struct buf *text)

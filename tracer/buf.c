@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void buf_free(struct buf *b)
 {
@@ -118,4 +119,18 @@ int buf_error(const struct buf *b)
 const char *buf_str(const struct buf *b)
 {
 	return b->data ? b->data : "";
+}
+
+int buf_write_to(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		ssize_t written = write(fd, bytes, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		n -= (size_t)written;
+	}
+	return 0;
 }

@@ -36,5 +36,7 @@ void buf_drop(struct buf *b, size_t n);
 char *buf_take(struct buf *b);
 /* 0, or -ENOMEM / -EFBIG (more than max). */
 int buf_error(const struct buf *b);
+/* All n bytes, whatever write(2) takes at a time; blocks. 0 or -errno (EINTR is passed over). */
+int buf_write_to(int fd, const char *bytes, size_t n);
 /* The content as a string, "" when nothing was appended. */
 const char *buf_str(const struct buf *b);

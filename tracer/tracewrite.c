@@ -241,20 +241,6 @@ void tracewrite_format_header(const struct trace_header *h, struct buf *out)
 
 /* ---- the file ---- */
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t k = write(fd, bytes, n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		bytes += k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
 static int write_packed(struct tracewrite *w, ZSTD_EndDirective how)
 {
 	ZSTD_inBuffer in = {buf_str(&w->text), w->text.len, 0};
@@ -264,7 +250,7 @@ static int write_packed(struct tracewrite *w, ZSTD_EndDirective how)
 		left = ZSTD_compressStream2(w->zstd, &out, &in, how);
 		if (ZSTD_isError(left))
 			return -EIO;
-		int err = write_all(w->fd, w->packed, out.pos);
+		int err = buf_write_to(w->fd, w->packed, out.pos);
 		if (err)
 			return err;
 	} while (left || in.pos < in.size);
@@ -278,7 +264,8 @@ static int put(struct tracewrite *w, ZSTD_EndDirective how)
 		return w->failure;
 	int err = buf_error(&w->text);
 	if (!err)
-		err = w->zstd ? write_packed(w, how) : write_all(w->fd, w->text.data, w->text.len);
+		err = w->zstd ? write_packed(w, how)
+			      : buf_write_to(w->fd, w->text.data, w->text.len);
 	buf_reset(&w->text);
 	w->failure = err;
 	return err;
