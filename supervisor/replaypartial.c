@@ -256,6 +256,7 @@ int replaypartial_write(struct replaypartial *p, struct buf *out, bool *ret_stay
 	write_denials(&w, "unsure", p->unsure, p->unsures);
 	jsonw_kint(&w, "dropped", (int64_t)p->dropped);
 	jsonw_end_object(&w);
+	*ret_stayed = false;
 	for (size_t i = 0; i < p->denials; i++)
 		*ret_stayed |= denial_stayed(&p->denial[i]);
 	int err = buf_error(&text);
