@@ -1,6 +1,8 @@
 /*
  * The editor works on FILE.edit beside the policy. It takes the policy's place when it reads well;
- * until then it stays, and the next `edit` goes on with it: nothing that was typed is lost.
+ * until then it stays, with the policy that it was made from in FILE.edit.base, and the next `edit`
+ * goes on with it: nothing that was typed is lost. Where the policy was changed since, going on
+ * would drop rules that nobody saw in the editor: the text is put aside, and the edit begins anew.
  */
 #include "supervisor/policyedit.h"
 
@@ -21,6 +23,7 @@ struct edited {
 	struct buf old;	 /* the policy as it stands */
 	struct buf text; /* as it was edited */
 	char *draft;	 /* FILE.edit */
+	char *base;	 /* FILE.edit.base */
 	bool resumed;
 };
 
@@ -29,6 +32,12 @@ static void release(struct edited *e)
 	buf_free(&e->old);
 	buf_free(&e->text);
 	free(e->draft);
+	free(e->base);
+}
+
+static bool is_same(const struct buf *a, const struct buf *b)
+{
+	return a->len == b->len && memcmp(buf_str(a), buf_str(b), a->len) == 0;
 }
 
 /* A file of ours that may not be there. */
@@ -39,18 +48,92 @@ static int read_ours(struct policycli *c, const char *file, struct buf *ret, boo
 	return r == -ENOENT ? 0 : r;
 }
 
-static int begin(struct policycli *c, struct edited *e)
+static int write_ours(struct policycli *c, const char *file, const struct buf *text)
+{
+	if (unlink(file) < 0 && errno != ENOENT) {
+		snprintf(c->error.text, sizeof(c->error.text), "%s", strerror(errno));
+		return -errno;
+	}
+	return store_replace(file, &nothing, text, &c->error);
+}
+
+static int begin_anew(struct policycli *c, struct edited *e)
+{
+	int r = write_ours(c, e->base, &e->old);
+	return r < 0 ? r : write_ours(c, e->draft, &e->old);
+}
+
+static void drop(const struct edited *e)
+{
+	unlink(e->draft);
+	unlink(e->base);
+}
+
+/* The first of FILE.edit.1, .2 ... that nobody has; what is there is another edit's text. */
+static int put_aside(struct policycli *c, const struct edited *e)
+{
+	int r = -EEXIST;
+	struct buf name = {0}, shown = {0};
+	for (unsigned i = 1; r == -EEXIST && i < 1000; i++) {
+		buf_reset(&name);
+		buf_addf(&name, "%s.%u", e->draft, i);
+		r = buf_error(&name);
+		if (r == 0 && link(e->draft, buf_str(&name)) < 0)
+			r = -errno;
+	}
+	escape_add_str(&shown, r == 0 ? buf_str(&name) : e->draft);
+	if (r == 0)
+		fprintf(stderr,
+			"warder: the policy was changed since an edit that was not saved: its text "
+			"is in %s now, and this edit begins with the policy as it is\n",
+			buf_str(&shown));
+	else
+		snprintf(c->error.text, sizeof(c->error.text),
+			 "%s: this text of an edit that was not saved can't be put aside: %s",
+			 buf_str(&shown), strerror(-r));
+	buf_free(&name);
+	buf_free(&shown);
+	return r;
+}
+
+/* There is a text of an earlier edit. */
+static int go_on(struct policycli *c, struct edited *e)
+{
+	struct buf base = {0};
+	bool known;
+	int r = read_ours(c, e->base, &base, &known);
+	bool current = known && is_same(&base, &e->old);
+	bool untouched = is_same(&e->text, known ? &base : &e->old);
+	buf_free(&base);
+	if (r < 0)
+		return r;
+	e->resumed = current && !untouched;
+	if (e->resumed)
+		fprintf(stderr, "warder: going on with the text of an edit that was not saved\n");
+	if (current)
+		return 0;
+	r = untouched ? 0 : put_aside(c, e);
+	return r < 0 ? r : begin_anew(c, e);
+}
+
+static char *beside(const char *file, const char *end)
 {
 	struct buf name = {0};
+	buf_addf(&name, "%s%s", file, end);
+	return buf_take(&name);
+}
+
+static int begin(struct policycli *c, struct edited *e)
+{
 	bool there;
-	buf_addf(&name, "%s.edit", policycli_file(c));
-	e->draft = buf_take(&name);
-	int r = e->draft ? read_ours(c, policycli_file(c), &e->old, &there) : -ENOMEM;
+	e->draft = beside(policycli_file(c), ".edit");
+	e->base = beside(policycli_file(c), ".edit.base");
+	int r = e->draft && e->base ? read_ours(c, policycli_file(c), &e->old, &there) : -ENOMEM;
 	if (r == 0)
-		r = read_ours(c, e->draft, &e->text, &e->resumed);
-	if (r == 0 && !e->resumed)
-		r = store_replace(e->draft, &nothing, &e->old, &c->error);
-	return r;
+		r = read_ours(c, e->draft, &e->text, &there);
+	if (r < 0)
+		return r;
+	return there ? go_on(c, e) : begin_anew(c, e);
 }
 
 static const char *editor(void)
@@ -95,6 +178,35 @@ static int keep(const struct edited *e, const char *what)
 	return POLICYCLI_NO;
 }
 
+/* It was changed while the editor was open: the next edit puts this text aside. */
+static int keep_behind(const struct edited *e, const char *what)
+{
+	struct buf name = {0};
+	escape_add_str(&name, e->draft);
+	fprintf(stderr,
+		"warder: %s, and your text is in %s: warder policy edit puts it aside and begins "
+		"with the policy as it is now\n",
+		what, buf_str(&name));
+	buf_free(&name);
+	return POLICYCLI_NO;
+}
+
+/* The editor was not there, or gave up: what was not touched needs no keeping. */
+static int give_up(struct policycli *c, struct edited *e, int ended)
+{
+	char what[64];
+	bool there;
+	snprintf(what, sizeof what, "the editor ended with status %d", ended);
+	buf_free(&e->text);
+	e->text = (struct buf){0};
+	if (read_ours(c, e->draft, &e->text, &there) < 0 || (there && !is_same(&e->text, &e->old)))
+		return keep(e, what);
+	drop(e);
+	fprintf(stderr, "warder: %s%s; the policy is unchanged\n", what,
+		ended == 127 ? " (is $VISUAL or $EDITOR a program that is there?)" : "");
+	return POLICYCLI_NO;
+}
+
 /* An editor may write in place, or a new file: what the name holds now. */
 static int read_edited(struct policycli *c, struct edited *e)
 {
@@ -110,11 +222,12 @@ static int finish(struct policycli *c, struct edited *e)
 {
 	struct buf out = {0};
 	bool changed = linediff(buf_str(&e->old), buf_str(&e->text), &out);
-	if (changed && store_replace(policycli_file(c), &e->old, &e->text, &c->error) < 0) {
+	int r = changed ? store_replace(policycli_file(c), &e->old, &e->text, &c->error) : 0;
+	if (r < 0) {
 		buf_free(&out);
-		return keep(e, c->error.text);
+		return r == -EBUSY ? keep_behind(e, c->error.text) : keep(e, c->error.text);
 	}
-	unlink(e->draft); /* its text is the policy now */
+	drop(e); /* its text is the policy now */
 	if (!changed)
 		buf_add_str(&out, "nothing was changed\n");
 	return policycli_put(&out);
@@ -129,18 +242,13 @@ int policyedit(struct policycli *c, int argc, char **argv)
 		release(&e);
 		return policycli_trouble(c->error.text);
 	}
-	if (e.resumed)
-		fprintf(stderr, "warder: going on with the text of an edit that was not saved\n");
 	int ended = run_editor(e.draft), status;
-	if (ended) {
-		char what[64];
-		snprintf(what, sizeof what, "the editor ended with status %d", ended);
-		status = keep(&e, what);
-	} else if (read_edited(c, &e) < 0) {
+	if (ended)
+		status = give_up(c, &e, ended);
+	else if (read_edited(c, &e) < 0)
 		status = keep(&e, c->error.text);
-	} else {
+	else
 		status = finish(c, &e);
-	}
 	release(&e);
 	return status;
 }

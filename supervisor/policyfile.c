@@ -386,7 +386,9 @@ static int add_presets(struct reader *rd, const struct policyscan_line *l)
 					"a preset can't use another");
 	for (size_t i = l->path; i < l->words; i++) {
 		struct policy_error error;
-		int r = preset_add(rd->policy, l->word[i].text, rd->vars, &error);
+		const char *name = l->word[i].text;
+		int r = rd->policy ? preset_add(rd->policy, name, rd->vars, &error)
+				   : preset_check(name, &error);
 		if (r == -ENOENT)
 			return policyscan_fault(rd->error, &rd->where, l->word[i].col, "%s",
 						error.text);
@@ -407,7 +409,7 @@ static int add_line(struct reader *rd, const char *text, size_t n)
 	int r = policyscan_line(&rd->where, text, n, rd->source == RULE_PRESET, &l, rd->error);
 	if (r < 0)
 		return r;
-	if (rd->policy && l.kind == POLICYSCAN_USE)
+	if (l.kind == POLICYSCAN_USE)
 		r = add_presets(rd, &l);
 	else if (rd->policy && l.kind != POLICYSCAN_BLANK)
 		r = add_rule(rd, &l);

@@ -46,7 +46,8 @@ int policyfile_load(struct policy *p, const char *file, enum rule_source source,
 /* One rule line, as --rule gives it; columns count in the line. */
 int policyfile_parse_line(struct policy *p, const char *line, enum rule_source source,
 			  const struct policy_vars *vars, struct policy_error *ret_error);
-/* Only the syntax, without variables and files. 0, -EINVAL with *ret_error, -ENOMEM. */
+/* The syntax and the names of presets, without variables and files. 0, -EINVAL with *ret_error,
+ * -ENOMEM. */
 int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error);
 /*
  * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular

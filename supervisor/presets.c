@@ -32,6 +32,11 @@ static int no_preset(const char *name, struct policy_error *ret_error)
 	return -ENOENT;
 }
 
+int preset_check(const char *name, struct policy_error *ret_error)
+{
+	return preset_find(name) ? 0 : no_preset(name, ret_error);
+}
+
 int preset_add(struct policy *p, const char *name, const struct policy_vars *vars,
 	       struct policy_error *ret_error)
 {

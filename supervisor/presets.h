@@ -15,6 +15,8 @@ struct preset_text {
 extern const struct preset_text preset_texts[];
 
 const struct preset_text *preset_find(const char *name);
+/* Is there such a preset? 0; -ENOENT: no (error text lists the names). */
+int preset_check(const char *name, struct policy_error *ret_error);
 /* The rules of one preset. -ENOENT: no such preset (error text lists the names). */
 int preset_add(struct policy *p, const char *name, const struct policy_vars *vars,
 	       struct policy_error *ret_error);

@@ -154,8 +154,52 @@ class Edit(PolicyCase):
             done = self.edit(script, status=1)
             self.assertIn(word, done.err)
             self.assertEqual([], self.rules())
+        self.edit(": > $1")
         self.env["VISUAL"] = "/no/such/editor"
+        done = self.policy("edit", status=1)
+        self.assertIn("the policy is unchanged\n", done.err)
+        self.assertNotIn("your text", done.err)
+        self.assertFalse(os.path.exists(self.draft()))
+
+    def leftovers(self):
+        policy = self.draft()[:-len(".edit")]
+        return sorted(n for n in os.listdir(os.path.dirname(policy)) if n.startswith("policy.edit"))
+
+    def test_an_editor_that_never_was_drops_no_rule_later(self):
+        self.env["VISUAL"] = "nosuch"
         self.policy("edit", status=1)
+        self.assertEqual([], self.leftovers())
+        self.policy("forbid", "/s")
+        done = self.edit("true")
+        self.assertEqual("", done.err)
+        self.assertEqual(["forbid /s"], self.rules())
+
+    def test_a_kept_text_does_not_overwrite_what_was_saved_since(self):
+        self.edit('echo "allow r /a" >> "$1"; exit 3', status=1)
+        self.policy("forbid", "/s")
+        done = self.edit('echo "allow r /b" >> "$1"')
+        self.assertRegex(done.err, r"changed since an edit that was not saved: its text is in \S+policy\.edit\.1 now")
+        self.assertEqual(["forbid /s", "allow r /b"], self.rules())
+        self.assertEqual(["policy.edit.1"], self.leftovers())
+        self.assertEqual("allow r /a\n", self.read(self.draft() + ".1"))
+
+    def test_a_second_text_put_aside_leaves_the_first(self):
+        for name in "ab":
+            self.edit(f'echo "allow r /{name}" > "$1"; exit 3', status=1)
+            self.policy("forbid", f"/s{name}")
+        self.edit("true")
+        self.assertEqual(["policy.edit.1", "policy.edit.2"], self.leftovers())
+        self.assertEqual("allow r /b\n", self.read(self.draft() + ".2"))
+
+    def test_a_text_of_unknown_base_is_put_aside(self):
+        self.policy("forbid", "/s")
+        self.write(self.draft())
+        self.edit("true")
+        self.assertEqual(["forbid /s"], self.rules())
+
+    def test_a_preset_that_is_not_there(self):
+        done = self.edit('echo "use gti" >> "$1"', status=1)
+        self.assertRegex(done.err, r"policy:1:5: expected a preset \(")
 
     def test_editors_that_write_a_new_file_and_words_in_the_variable(self):
         self.env["EDITOR"] = "sh -c 'printf \"allow r /n\\n\" > \"$1.tmp\"; mv \"$1.tmp\" \"$1\"' --"
@@ -216,6 +260,18 @@ class Import(PolicyCase):
             self.assertEqual([], self.rules())
         self.policy("import", "/no/such", status=125)
         self.policy("import", status=2)
+
+    def test_a_preset_that_is_not_there_is_saved_by_no_word(self):
+        file = self.write("rules", "allow r /a\nuse git gti\n")
+        wrong = r"rules:2:9: expected a preset \([^\n]*git[^\n]*\), not 'gti'"
+        self.assertRegex(self.policy("import", "--yes", file, status=1).err, wrong)
+        self.assertEqual([], self.rules())
+        done = self.policy("merge", file, status=125)
+        self.assertRegex(done.err, wrong)
+        self.assertEqual("", done.out)
+        self.write("project/.warder.policy", "use gti\n")
+        self.assertRegex(self.policy("accept", "--yes", status=1).err, r"\.warder\.policy:1:5: expected a preset")
+        self.assertStatus(self.run_report("--", "true"))
 
     def test_relative_paths_are_the_projects(self):
         file = self.write("rules", "allow rwx .\nallow r ./sub\ndeny r **/.env\nallow r \"a b\"\n")
