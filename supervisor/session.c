@@ -141,10 +141,38 @@ static int add_preset(struct session *s, const char *name, const struct policy_v
 	return err;
 }
 
+static bool is_default_preset(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(default_presets); i++)
+		if (!strcmp(name, default_presets[i]))
+			return true;
+	return false;
+}
+
+/* To drop what is not there is a slip of the pen: what was meant would stay on. */
+static int check_dropped(const struct session_options *o, struct policy_error *e)
+{
+	for (char *const *p = o->no_presets; p && *p; p++) {
+		struct buf text = {0};
+		if (is_default_preset(*p))
+			continue;
+		buf_add_str(&text, "--no-preset: expected one of those that are on by default (");
+		for (size_t i = 0; i < ARRAY_LEN(default_presets); i++)
+			buf_addf(&text, "%s%s", i ? " " : "", default_presets[i]);
+		buf_add_str(&text, "), not '");
+		escape_add_str(&text, *p);
+		buf_add_char(&text, '\'');
+		snprintf(e->text, sizeof(e->text), "%s", buf_str(&text));
+		buf_free(&text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int add_presets(struct session *s, const struct session_options *o,
 		       const struct policy_vars *vars, struct policy_error *e)
 {
-	int err = 0;
+	int err = check_dropped(o, e);
 	for (size_t i = 0; !err && !o->no_default_presets && i < ARRAY_LEN(default_presets); i++)
 		if (!listed(o->no_presets, default_presets[i]))
 			err = add_preset(s, default_presets[i], vars, e);

@@ -147,6 +147,13 @@ class Status(RunCase):
         good = self.write("good", "allow r /etc\n")
         self.assertStatus(self.run_plain("--policy", good, "--", "true"), 0)
 
+    def test_dropping_a_preset_that_is_not_on_by_default(self):
+        for more in ((), ("--no-presets",)):
+            done = self.run_plain("--no-preset", "projcet", *more, "--", "sh", "-c", PROBE)
+            self.assertNothingRan(done, "--no-preset: expected one of those that are on by default "
+                                        "(system tmp project), not 'projcet'")
+        self.assertStatus(self.run_plain("--no-preset", "project", "--no-preset", "tmp", "--", "true"), 0)
+
     def test_a_kernel_without_landlock_runs_nothing(self):
         for errno in ("ENOSYS", "EOPNOTSUPP"):
             with self.subTest(errno):
