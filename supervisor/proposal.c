@@ -68,37 +68,80 @@ static bool takes_away(const struct rule *r)
 	       (r->effect == EFFECT_DENY || r->effect == EFFECT_FORBID);
 }
 
-/* Of a text that was not accepted; *ret_left: how many rules wait. */
-static int add_narrowing(const struct proposal *p, struct policy *policy,
-			 const struct policy_vars *vars, size_t *ret_left, struct policy_error *e)
+/* What becomes of the rules of a text that was not accepted. */
+struct waiting {
+	size_t left;	/* not used, until it is accepted */
+	size_t unknown; /* of these: not in what was accepted either */
+	size_t taken;	/* used already, and not in what was accepted */
+};
+
+static bool says(const struct policy *p, const struct rule *r)
 {
-	struct policy *all;
-	int r = policy_new(&all);
-	if (r < 0)
-		return r;
-	r = policyfile_parse(all, p->file, buf_str(&p->text), p->text.len, RULE_PROJECT, vars, e);
-	size_t taken = 0;
-	for (size_t i = 0; r == 0 && i < policy_len(all); i++) {
-		if (!takes_away(policy_at(all, i)))
-			continue;
-		r = policy_add(policy, policy_at(all, i));
-		taken++;
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *o = policy_at(p, i);
+		if (o->effect == r->effect && o->kind == r->kind && o->access == r->access &&
+		    o->sensitive == r->sensitive && !strcmp(o->path, r->path))
+			return true;
 	}
-	*ret_left = policy_len(all) - taken;
+	return false;
+}
+
+static int add_narrowing(const struct policy *all, const struct policy *accepted,
+			 struct policy *policy, struct waiting *ret)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < policy_len(all); i++) {
+		const struct rule *rule = policy_at(all, i);
+		bool known = says(accepted, rule), takes = takes_away(rule);
+		ret->left += !takes;
+		ret->unknown += !takes && !known;
+		ret->taken += takes && !known;
+		if (takes)
+			r = policy_add(policy, rule);
+	}
+	return r;
+}
+
+/* Parses both texts, and adds what can't open anything. */
+static int weigh(const struct proposal *p, struct policy *policy, const struct policy_vars *vars,
+		 struct waiting *ret, struct policy_error *e)
+{
+	struct policy *all = NULL, *accepted = NULL;
+	int r = policy_new(&all);
+	if (r == 0)
+		r = policy_new(&accepted);
+	if (r == 0)
+		r = policyfile_parse(accepted, p->accepted_file, buf_str(&p->old), p->old.len,
+				     RULE_PROJECT, vars, e);
+	if (r == 0)
+		r = policyfile_parse(all, p->file, buf_str(&p->text), p->text.len, RULE_PROJECT,
+				     vars, e);
+	if (r == 0)
+		r = add_narrowing(all, accepted, policy, ret);
+	policy_free(accepted);
 	policy_free(all);
 	return r;
 }
 
-static char *sentence(const struct proposal *p, size_t left)
+static char *sentence(const struct proposal *p, const struct waiting *w)
 {
 	struct buf out = {0};
 	escape_add_str(&out, p->file);
-	buf_addf(&out, "%s, and %zu %s not used; `warder policy accept` shows what it says",
-		 p->accepted ? " has changed since you accepted it" : " proposes a policy", left,
-		 left == 1 ? "rule of it is" : "rules of it are");
-	char *text = buf_take(&out);
-	buf_free(&out);
-	return text;
+	if (!p->accepted) {
+		buf_addf(&out,
+			 " proposes a policy, and %zu %s not used; `warder policy accept` shows "
+			 "what it says",
+			 w->left, w->left == 1 ? "rule of it is" : "rules of it are");
+		return buf_take(&out);
+	}
+	buf_add_str(&out, " has changed since you accepted it: what you accepted still counts");
+	if (w->taken)
+		buf_add_str(&out, ", and so does what it newly refuses");
+	if (w->unknown)
+		buf_addf(&out, "; %zu new %s not used", w->unknown,
+			 w->unknown == 1 ? "rule of it is" : "rules of it are");
+	buf_add_str(&out, "; `warder policy accept` shows what changed");
+	return buf_take(&out);
 }
 
 static int add_new(const struct proposal *p, struct policy *policy, const struct policy_vars *vars,
@@ -106,16 +149,16 @@ static int add_new(const struct proposal *p, struct policy *policy, const struct
 {
 	struct policy_error fault;
 	struct buf note = {0};
-	size_t left = 0;
-	int r = add_narrowing(p, policy, vars, &left, &fault);
+	struct waiting w = {0};
+	int r = weigh(p, policy, vars, &w, &fault);
 	if (r == -EINVAL) {
 		buf_addf(&note, "%s: the project's proposal is not used", fault.text);
 		*ret_note = buf_take(&note);
 		return *ret_note ? 0 : -ENOMEM;
 	}
-	if (r < 0 || !left)
+	if (r < 0 || !w.left)
 		return r;
-	*ret_note = sentence(p, left);
+	*ret_note = sentence(p, &w);
 	return *ret_note ? 0 : -ENOMEM;
 }
 

@@ -56,7 +56,8 @@ class Accept(PolicyCase):
         self.propose(f"allow r {self.secret}\nallow r {self.other}\n")
         done = self.run_report("--", "cat", self.secret)
         self.assertStatus(done)
-        self.assertIn("has changed since you accepted it, and 2 rules of it are not used", done.err)
+        self.assertIn("has changed since you accepted it: what you accepted still counts; 1 new rule of it is not used; "
+                      "`warder policy accept` shows what changed", done.err)
         self.assertFalse(self.may_read(self.other))
         status, shown = self.answer("accept")
         self.assertIn(f"+ allow r {self.other}\n", shown)
@@ -69,6 +70,15 @@ class Accept(PolicyCase):
         done = self.run_report("--", "cat", self.secret)
         self.assertNotEqual(0, done.status)
         self.assertTrue(self.may_read(self.other), "ask is not taken before it is accepted")
+
+    def test_a_deny_that_is_new_leaves_what_was_accepted(self):
+        self.propose(f"allow r {self.secret}\nallow r {self.outside}/x\n")
+        self.policy("accept", "--yes")
+        self.propose(f"allow r {self.secret}\nallow r {self.outside}/x\ndeny r {self.other}\n")
+        done = self.run_report("--", "cat", self.secret)
+        self.assertStatus(done)
+        self.assertIn("what you accepted still counts, and so does what it newly refuses; `warder policy accept`", done.err)
+        self.assertNotIn("not used", done.err)
 
     def test_a_deny_does_not_go_by_emptying_the_file(self):
         """What was accepted does not depend on a file that the command can write."""
