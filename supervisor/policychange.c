@@ -1,6 +1,7 @@
 #include "supervisor/policychange.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/shellword.h"
 #include "supervisor/store.h"
 #include "tracer/util.h"
 
@@ -94,10 +95,25 @@ void policychange_say_overruled(struct policycli *c, const struct rule *saved)
 	policy_free(p);
 }
 
+static int say_forbidden(const struct policycli *c, const struct rule *rule)
+{
+	struct buf path = {0};
+	if (rule->kind == RULE_GLOB || rule->kind == RULE_GLOB_EXACT)
+		shellword_add_glob(&path, rule->path, c->store.home);
+	else
+		shellword_add_path(&path, rule->path, c->store.home);
+	fprintf(stderr, "warder: %s; to do without it first: warder policy %sforget %s\n",
+		c->error.text, c->for_project ? "--project " : "", buf_str(&path));
+	buf_free(&path);
+	return POLICYCLI_NO;
+}
+
 static int save(struct policycli *c, const struct rule *rule)
 {
 	size_t changed = 0;
 	int r = store_put_rule(policycli_file(c), rule, NULL, &c->vars, &changed, &c->error);
+	if (r == -EPERM && c->error.text[0])
+		return say_forbidden(c, rule);
 	if (r < 0)
 		return policycli_trouble(c->error.text);
 	struct buf out = {0};
@@ -123,6 +139,8 @@ int policychange(struct policycli *c, const char *effect, int argc, char **argv)
 		return policycli_trouble("out of memory");
 	int r = parse_request(c, effect, &q, p);
 	status = r < 0 ? policycli_usage(c->error.text, NULL) : save(c, policy_at(p, 0));
+	if (r == 0 && status == POLICYCLI_FINE)
+		policycli_warn_sensitive(c, p, 0);
 	policy_free(p);
 	return status;
 }

@@ -39,7 +39,8 @@ int store_append_use(const char *file, const char *preset, const char *comment,
 /*
  * As store_append_rule(), and what the file's rules for the same path and kind say otherwise about
  * these accesses is taken out of it, so that the new rule counts. `vars` as for reading the file.
- * *ret_changed (may be NULL): lines removed or narrowed.
+ * *ret_changed (may be NULL): lines removed or narrowed. -EPERM with the error: one of them is a
+ * forbid, and the new rule is none; nothing is changed.
  */
 int store_put_rule(const char *file, const struct rule *rule, const char *comment,
 		   const struct policy_vars *vars, size_t *ret_changed,

@@ -318,6 +318,27 @@ static void rewrite(const struct edit *e, const struct policy *rules, const stru
 	}
 }
 
+/* A forbid is not overruled by another rule, and so does not give way to one either. */
+static int check_forbids(struct edit *e, const struct policy *rules, const struct change *c)
+{
+	if (!c->instead || c->instead->effect == EFFECT_FORBID)
+		return 0;
+	for (size_t i = 0; i < policy_len(rules); i++) {
+		const struct rule *r = policy_at(rules, i);
+		if (r->effect != EFFECT_FORBID || remaining(c, r) == r->access)
+			continue;
+		struct buf text = {0};
+		escape_add_str(&text, e->file);
+		buf_addf(&text, ":%u: ", r->line);
+		policy_format_rule(&text, r);
+		buf_add_str(&text, ": no other rule overrides it, and nothing was saved");
+		snprintf(e->error->text, sizeof(e->error->text), "%s", buf_str(&text));
+		buf_free(&text);
+		return -EPERM;
+	}
+	return 0;
+}
+
 static int change_lines(struct edit *e, const struct change *c, const struct policy_vars *vars,
 			struct buf *out, size_t *ret_changed)
 {
@@ -327,6 +348,8 @@ static int change_lines(struct edit *e, const struct change *c, const struct pol
 		return r;
 	r = policyfile_parse(rules, e->file, buf_str(&e->text), e->text.len, RULE_USER, vars,
 			     e->error);
+	if (r == 0)
+		r = check_forbids(e, rules, c);
 	if (r == 0) {
 		rewrite(e, rules, c, out, ret_changed);
 		r = buf_error(out);

@@ -108,14 +108,15 @@ static bool is_glob(const struct rule *r)
 	return r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
 }
 
-/* A saved rule of another effect for the same path and kind gives way (store_put_rule). */
+/* A saved rule of another effect for the same path and kind gives way (store_put_rule); no forbid.
+ */
 static void drop_replaced(struct policy *p, const struct rule *by)
 {
 	for (size_t i = policy_len(p); i-- > 0;) {
 		const struct rule *r = policy_at(p, i);
 		if (r->source == RULE_USER && !r->sensitive && r->kind == by->kind &&
-		    r->effect != by->effect && !strcmp(r->path, by->path) &&
-		    !(r->access & ~by->access))
+		    r->effect != by->effect && r->effect != EFFECT_FORBID &&
+		    !strcmp(r->path, by->path) && !(r->access & ~by->access))
 			policy_remove_at(p, i);
 	}
 }
@@ -173,6 +174,14 @@ static void add_forget(const struct why *w, const struct rule *rule, struct buf 
 		shellword_add_path(b, rule->path, w->home);
 }
 
+/* What is asked of a directory itself is opened in it alone, as a run suggests it (plan.h). */
+static bool is_for_itself(const struct why *w, const struct why_answer *a)
+{
+	const uint32_t of_itself = ACCESS_LIST | ACCESS_META | ACCESS_DELETE | ACCESS_MOVE;
+	return a->effect != EFFECT_ALLOW && w->exists && S_ISDIR(w->st.st_mode) &&
+	       !(a->access & ~of_itself);
+}
+
 /* The rule has to go first: no other one can be put above it. */
 static int change_by_forgetting(const struct why *w, struct why_answer *a, struct buf *b)
 {
@@ -197,7 +206,7 @@ static int change_by_forgetting(const struct why *w, struct why_answer *a, struc
 	add_forget(w, rule, b);
 	if (!enough) {
 		buf_add_str(b, " && ");
-		add_change(w, a, false, b);
+		add_change(w, a, is_for_itself(w, a), b);
 	}
 	return err;
 }
@@ -205,11 +214,11 @@ static int change_by_forgetting(const struct why *w, struct why_answer *a, struc
 static int find_change(const struct why *w, struct why_answer *a)
 {
 	struct buf b = {0};
-	bool works = false, exact = false;
-	int err = try_rule(w, a, false, &works);
+	bool works = false, exact = is_for_itself(w, a);
+	int err = try_rule(w, a, exact, &works);
 	if (!err && !works) {
-		exact = true;
-		err = try_rule(w, a, true, &works);
+		exact = !exact;
+		err = try_rule(w, a, exact, &works);
 	}
 	if (!err && works)
 		add_change(w, a, exact, &b);

@@ -231,6 +231,26 @@ class Edit(PolicyCase):
 
 
 @both_users
+class Change(PolicyCase):
+    def test_a_forbid_has_to_be_forgotten_first(self):
+        self.policy("forbid", "~/.ssh")
+        for effect in ("allow", "ask", "deny"):
+            done = self.policy(effect, "~/.ssh", status=1)
+            self.assertRegex(done.err, r"\Awarder: \S+policy:1: forbid \S+: no other rule overrides it, and nothing was "
+                                       r"saved; [^\n]*: warder policy forget ~/.ssh\n\Z")
+        self.assertEqual(1, len(self.rules()))
+        self.policy("forget", "~/.ssh")
+        self.policy("allow", "r", "~/.ssh")
+
+    def test_a_rule_that_opens_sensitive_things_says_so(self):
+        done = self.policy("allow", "r", "~")
+        self.assertRegex(done.err, r"\Awarder: allow r \S+ opens what is on the sensitive list: \S+ and \d+ more\n\Z")
+        self.assertIn("/.ssh is on the sensitive list\n", self.policy("allow", "r", "~/.ssh").err)
+        for words in (("allow", "r", "~/plain"), ("deny", "~/.ssh"), ("allow", "list", "~", "exact")):
+            self.assertEqual("", self.policy(*words).err, words)
+
+
+@both_users
 class Import(PolicyCase):
     TEXT = "allow r ~/a  # who\n\n# a heading\nallow  rw   ~/b\nuse git\ndeny r ~/a/b exact # no\n"
 

@@ -49,6 +49,16 @@ class Why(RunCase):
         self.assertRegex(done.out, rf"rule    allow read {self.secret}  \(.*/policy:1, since \d{{4}}-\d\d-\d\d or before\)")
         self.assertIn("kernel  lets it through by itself", done.out)
 
+    def test_a_directory_to_be_listed_is_opened_alone_as_the_run_suggests(self):
+        done = self.run_report("--", "ls", self.outside)
+        want = f"warder policy allow list {self.outside} exact"
+        self.assertIn(want + "\n", done.err)
+        self.assertIn(f"change  {want}\n", self.why("--last", status=1).out)
+        self.assertIn(f"change  {want}\n", self.why(self.outside, "list", status=1).out)
+        self.shell(want)
+        self.assertStatus(self.run_report("--", "ls", self.outside))
+        self.assertEqual("ask", self.answers(self.secret, "read", status=1)["read"]["effect"])
+
     def test_every_kind_of_rule_and_its_way_out(self):
         """The command that is named turns the answer round, whatever rule decided."""
         rules = {

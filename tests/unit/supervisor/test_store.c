@@ -261,6 +261,30 @@ Test(store, the_last_word_counts, .init = setup, .fini = teardown)
 	store_release(&s);
 }
 
+Test(store, a_forbid_gives_way_to_no_other_rule, .init = setup, .fini = teardown)
+{
+	struct store s = open_store();
+	struct policy_error error;
+	struct policy_vars vars = {.home = "/h", .project = "/p"};
+	char *file AUTOFREE = store_user_policy(&s);
+	put_text(file, "use tmp\nforbid /x\n");
+	struct rule r = rule(EFFECT_ALLOW, ACCESS_R, "/x");
+	cr_assert_eq(store_put_rule(file, &r, NULL, &vars, NULL, &error), -EPERM);
+	char want[2 * PATH_MAX];
+	snprintf(want, sizeof(want),
+		 "%s:2: forbid /x: no other rule overrides it, and nothing was saved", file);
+	cr_assert_str_eq(error.text, want);
+	r = rule(EFFECT_DENY, ACCESS_ALL, "/x");
+	cr_assert_eq(store_put_rule(file, &r, NULL, &vars, NULL, &error), -EPERM);
+	has_text(file, "use tmp\nforbid /x\n");
+	r = rule(EFFECT_FORBID, ACCESS_ALL, "/x");
+	cr_assert_eq(store_put_rule(file, &r, NULL, &vars, NULL, &error), 0, "%s", error.text);
+	r = rule(EFFECT_ALLOW, ACCESS_R, "/x/y");
+	cr_assert_eq(store_put_rule(file, &r, NULL, &vars, NULL, &error), 0, "%s", error.text);
+	has_text(file, "use tmp\nforbid /x\nallow r /x/y\n");
+	store_release(&s);
+}
+
 Test(store, forgets, .init = setup, .fini = teardown)
 {
 	struct store s = open_store();
