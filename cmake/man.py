@@ -58,6 +58,9 @@ def table(rows):
 
 
 OPTION = re.compile(r"^  (?:    )?(-{1,2}\S.*?)(?:  +(.*))?$")
+# Where the column is too narrow: "--output text|json WORDS".
+TIGHT = re.compile(r"^  (?:    )?((?:-\w, )?--[a-z-]+ \w[\w-]*(?:\|[\w-]+)+) ((?!-)\S.*)$")
+CONTINUED = re.compile(r"^ {14,}(\S.*)$")
 
 
 def helps(warder, subcommand):
@@ -69,9 +72,15 @@ def helps(warder, subcommand):
         synopsis.append(lines.pop(0)[7:])
     out += code(synopsis)
     rest = []
+    after_option = False
     for line in lines:
-        m = OPTION.match(line)
-        if not m or not m.group(2):
+        m = TIGHT.match(line) or OPTION.match(line)
+        more = CONTINUED.match(line)
+        if more and after_option and not rest:
+            out[-1:] = ["\t" + escape(more.group(1)), ""]
+            continue
+        after_option = bool(m and m.group(2))
+        if not after_option:
             rest.append(line)
             continue
         out += flush(rest)
