@@ -268,6 +268,17 @@ size_t policy_remove(struct policy *p, const struct rule *rule)
 	return before - kept;
 }
 
+bool policy_has(const struct policy *p, const struct rule *r)
+{
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *o = policy_at(p, i);
+		if (o->effect == r->effect && o->kind == r->kind && o->access == r->access &&
+		    o->sensitive == r->sensitive && !strcmp(o->path, r->path))
+			return true;
+	}
+	return false;
+}
+
 void policy_remove_at(struct policy *p, size_t at)
 {
 	BUG(at >= p->len);

@@ -77,6 +77,8 @@ void policy_truncate(struct policy *p, size_t n);
 size_t policy_remove(struct policy *p, const struct rule *rule);
 /* Any rule, by its place. */
 void policy_remove_at(struct policy *p, size_t at);
+/* Is there a rule that says the same (effect, kind, access, path), wherever it is from? */
+bool policy_has(const struct policy *p, const struct rule *rule);
 size_t policy_len(const struct policy *p);
 const struct rule *policy_at(const struct policy *p, size_t i);
 

@@ -89,7 +89,8 @@ static int put_aside(struct policycli *c, const struct edited *e)
 			buf_str(&shown));
 	else
 		snprintf(c->error.text, sizeof(c->error.text),
-			 "%s: this text of an edit that was not saved can't be put aside: %s",
+			 "%s: this text of an edit that was not saved can't be put aside (%s): "
+			 "move it away",
 			 buf_str(&shown), strerror(-r));
 	buf_free(&name);
 	buf_free(&shown);
@@ -218,6 +219,30 @@ static int read_edited(struct policycli *c, struct edited *e)
 	return r;
 }
 
+/* What is new of it and opens sensitive things. Paths that can't be resolved are said by the next
+ * run. */
+static void warn(struct policycli *c, const struct edited *e)
+{
+	struct policy *old = NULL, *all = NULL, *new = NULL;
+	struct policy_error ignored;
+	const char *name = policycli_file(c);
+	int r = policy_new(&old) || policy_new(&all) || policy_new(&new) ? -ENOMEM : 0;
+	if (r == 0)
+		r = policyfile_parse(old, name, buf_str(&e->old), e->old.len, RULE_USER, &c->vars,
+				     &ignored);
+	if (r == 0)
+		r = policyfile_parse(all, name, buf_str(&e->text), e->text.len, RULE_USER, &c->vars,
+				     &ignored);
+	for (size_t i = 0; r == 0 && i < policy_len(all); i++)
+		if (!policy_has(old, policy_at(all, i)))
+			r = policy_add(new, policy_at(all, i));
+	if (r == 0)
+		policycli_warn_sensitive(c, new, 0);
+	policy_free(old);
+	policy_free(all);
+	policy_free(new);
+}
+
 static int finish(struct policycli *c, struct edited *e)
 {
 	struct buf out = {0};
@@ -228,7 +253,9 @@ static int finish(struct policycli *c, struct edited *e)
 		return r == -EBUSY ? keep_behind(e, c->error.text) : keep(e, c->error.text);
 	}
 	drop(e); /* its text is the policy now */
-	if (!changed)
+	if (changed)
+		warn(c, e);
+	else
 		buf_add_str(&out, "nothing was changed\n");
 	return policycli_put(&out);
 }

@@ -75,24 +75,13 @@ struct waiting {
 	size_t taken;	/* used already, and not in what was accepted */
 };
 
-static bool says(const struct policy *p, const struct rule *r)
-{
-	for (size_t i = 0; i < policy_len(p); i++) {
-		const struct rule *o = policy_at(p, i);
-		if (o->effect == r->effect && o->kind == r->kind && o->access == r->access &&
-		    o->sensitive == r->sensitive && !strcmp(o->path, r->path))
-			return true;
-	}
-	return false;
-}
-
 static int add_narrowing(const struct policy *all, const struct policy *accepted,
 			 struct policy *policy, struct waiting *ret)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < policy_len(all); i++) {
 		const struct rule *rule = policy_at(all, i);
-		bool known = says(accepted, rule), takes = takes_away(rule);
+		bool known = policy_has(accepted, rule), takes = takes_away(rule);
 		ret->left += !takes;
 		ret->unknown += !takes && !known;
 		ret->taken += takes && !known;

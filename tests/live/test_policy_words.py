@@ -201,6 +201,11 @@ class Edit(PolicyCase):
         self.assertEqual(["policy.edit.1", "policy.edit.2"], self.leftovers())
         self.assertEqual("allow r /b\n", self.read(self.draft() + ".2"))
 
+    def test_new_rules_that_open_sensitive_things_are_pointed_out(self):
+        self.policy("allow", "r", "~/.ssh")
+        done = self.edit('echo "allow r ~/.config" >> "$1"')
+        self.assertRegex(done.err, r"\Awarder: allow r \S+/\.config opens what is on the sensitive list: [^\n]+\n\Z")
+
     def test_a_text_of_unknown_base_is_put_aside(self):
         self.policy("forbid", "/s")
         self.write(self.draft())
