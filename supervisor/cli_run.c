@@ -4,6 +4,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/report.h"
 #include "supervisor/session.h"
+#include "tracer/outfile.h"
 #include "tracer/tracewrite.h"
 #include "tracer/util.h"
 
@@ -159,13 +160,36 @@ static bool permissive_is_alone(const struct cli_options *o)
 	return !o->permissive || !other;
 }
 
+/* Nothing is written where a symlink of an earlier command's leads. False: told. */
+static bool is_meant(const char *option, const char *file, const struct session *s)
+{
+	char *link AUTOFREE = NULL;
+	struct buf name = {0};
+	int err = session_doubts_file(s, file, &link);
+	if (!err)
+		return true;
+	escape_add_str(&name, link ? link : file);
+	if (link)
+		cli_complain("%s: %s is a symlink that a command could have made: name the file "
+			     "itself",
+			     option, buf_str(&name));
+	else
+		cli_complain("%s: %s: %s", option, buf_str(&name), strerror(-err));
+	buf_free(&name);
+	return false;
+}
+
 /* The report's file is opened before anything runs, so that the command can't put another in its
  * place. */
 static int open_report(const struct cli_options *o, struct session *s)
 {
 	if (!o->report || !strcmp(o->report, "-"))
 		return -1;
-	int fd = open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+	if (!is_meant("--report", o->report, s))
+		return -1;
+	int follow = outfile_is_device(o->report) ? 0 : O_NOFOLLOW;
+	int fd =
+		open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | follow, 0600);
 	int err = fd < 0 ? -errno : protect_report(o->report, fd, s);
 	if (!err)
 		return fd;
@@ -185,6 +209,8 @@ static bool open_trace(const struct cli_options *o, struct session *s, struct tr
 	*ret = NULL;
 	if (!o->trace)
 		return true;
+	if (!is_meant("the trace", o->trace, s))
+		return false;
 	if (tracewrite_open(o->trace, ret, &why)) {
 		cli_complain("the trace can't be written: %s", why.text);
 		return false;

@@ -157,12 +157,20 @@ static int canonical(const char *absolute, struct walk *w, char **ret, char **re
 	return 0;
 }
 
+int policyfile_canonical_links(const char *absolute, char **ret, char **ret_links,
+			       size_t *ret_links_len)
+{
+	struct walk w = {0};
+	*ret_links = NULL;
+	*ret_links_len = 0;
+	return canonical(absolute, &w, ret, ret_links, ret_links_len);
+}
+
 int policyfile_canonical(const char *absolute, char **ret)
 {
 	size_t len;
 	char *links AUTOFREE = NULL;
-	struct walk w = {0};
-	return canonical(absolute, &w, ret, &links, &len);
+	return policyfile_canonical_links(absolute, ret, &links, &len);
 }
 
 /* ---- one rule's path ---- */

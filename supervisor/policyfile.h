@@ -64,3 +64,7 @@ int policyfile_read_fd(int fd, const char *name, struct buf *ret, struct policy_
  * everybody.
  */
 int policyfile_canonical(const char *absolute, char **ret);
+/* The same, and the symlinks on the way as struct rule has them: owned, NULL where there are none.
+ */
+int policyfile_canonical_links(const char *absolute, char **ret, char **ret_links,
+			       size_t *ret_links_len);

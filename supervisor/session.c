@@ -7,6 +7,7 @@
 #include "supervisor/proposal.h"
 #include "supervisor/reach.h"
 #include "supervisor/terminals.h"
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -244,6 +245,28 @@ static int leave_out(struct session *s, size_t at, const char *link, size_t befo
 bool session_doubts(const struct session *s, const struct rule *rule)
 {
 	return rule->effect == EFFECT_ALLOW && !rule->sensitive && doubtful_link(s->policy, rule);
+}
+
+int session_doubts_file(const struct session *s, const char *file, char **ret_link)
+{
+	struct rule rule = {.effect = EFFECT_ALLOW};
+	char *full AUTOFREE = NULL;
+	struct stat st;
+	*ret_link = NULL;
+	if (outfile_is_device(file))
+		return 0;
+	if (asprintf(&full, "%s%s%s", file[0] == '/' ? "" : s->cwd, file[0] == '/' ? "" : "/",
+		     file) < 0)
+		return -ENOMEM;
+	int err = policyfile_canonical_links(full, &rule.path, &rule.links, &rule.links_len);
+	const char *link = err ? NULL : doubtful_link(s->policy, &rule);
+	if (!lstat(full, &st) && S_ISLNK(st.st_mode))
+		link = file;
+	if (link && !(*ret_link = strdup(link)))
+		err = -ENOMEM;
+	free(rule.path);
+	free(rule.links);
+	return *ret_link ? -ELOOP : err;
 }
 
 /*

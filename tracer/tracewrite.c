@@ -1,6 +1,7 @@
 #include "tracer/tracewrite.h"
 
 #include "tracer/json.h"
+#include "tracer/outfile.h"
 #include "tracer/traceflags.h"
 #include "tracer/tracekeys.h"
 #include "tracer/util.h"
@@ -355,32 +356,13 @@ void tracewrite_free(struct tracewrite *w)
 	free(w);
 }
 
-/*
- * Where a symlink leads is the file that is meant: it stays, and its target is replaced. What is
- * not there yet has its directory's real name. NULL with errno.
- */
-static char *final_name(const char *file)
-{
-	const char *slash = strrchr(file, '/');
-	char *name, *real = realpath(file, NULL);
-	if (real || errno != ENOENT)
-		return real;
-	char *dir AUTOFREE = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
-	char *real_dir AUTOFREE = dir ? realpath(dir, NULL) : NULL;
-	if (!real_dir)
-		return NULL;
-	const char *base = slash ? slash + 1 : file;
-	if (asprintf(&name, "%s/%s", strcmp(real_dir, "/") != 0 ? real_dir : "", base) < 0)
-		return NULL;
-	return name;
-}
-
 static int open_file(struct tracewrite *w)
 {
 	struct stat st;
 	if (stat(w->final, &st) == 0 && !S_ISREG(st.st_mode)) {
 		w->name = strdup(w->final);
-		w->fd = w->name ? open(w->final, O_WRONLY | O_CLOEXEC | O_NOCTTY) : -1;
+		int follow = outfile_is_device(w->final) ? 0 : O_NOFOLLOW;
+		w->fd = w->name ? open(w->final, O_WRONLY | O_CLOEXEC | O_NOCTTY | follow) : -1;
 		return !w->name ? -ENOMEM : w->fd < 0 ? -errno : 0;
 	}
 	w->temporary = true;
@@ -413,8 +395,9 @@ int tracewrite_open(const char *file, struct tracewrite **ret, struct trace_erro
 	if (!w)
 		return -ENOMEM;
 	w->fd = -1;
-	w->final = final_name(file);
-	int err = w->final ? open_file(w) : -errno;
+	int err = outfile_resolve(file, &w->final);
+	if (!err)
+		err = open_file(w);
 	if (!err)
 		err = open_stream(w);
 	if (err) {

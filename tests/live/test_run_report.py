@@ -10,7 +10,7 @@ import re
 import stat
 import unittest
 
-from run_help import NOBODY, RunCase, both_users, deny, main
+from run_help import NOBODY, WARDER, RunCase, both_users, deny, main
 
 FIELDS = {
     "warder_report": int, "version": str, "run": str, "label": (str, type(None)), "started": str,
@@ -71,6 +71,39 @@ class Report(RunCase):
                                f"for i in 1 2 3; do cat {self.secret}; done; : > {self.outside}/new; cd /; ls {self.outside}")
         r = [(os.path.basename(d["path"]), d["access"], d["count"]) for d in done.report["denials"]]
         self.assertEqual([("secret", ["read"], 3), ("new", ["write", "create"], 1), ("outside", ["list"], 1)], r)
+
+    def test_no_symlink_is_written_through(self):
+        """An earlier command can have put it there: what the report says would land where it leads."""
+        target = self.write("home/.bashrc", "alias x=y\n")
+        self.assertStatus(self.run_plain("--", "ln", "-s", "../home/.bashrc", "out"))
+        self.assertStatus(self.run_plain("--", "ln", "-s", "../home", "way"))
+        self.assertStatus(self.run_plain("--", "ln", "-s", "../home/absent", "dangling"))
+        for option in ("--report", "--trace"):
+            for name, link in (("out", "out"), (f"{self.project}/out", f"{self.project}/out"), ("./out", "./out"),
+                               ("dangling", "dangling"), ("way/.bashrc", f"{self.project}/way"),
+                               ("way/new", f"{self.project}/way"), ("/dev/../" + self.project + "/out", None)):
+                done = self.run_plain(option, name, "--", "touch", "ran")
+                self.assertStatus(done, 125)
+                self.assertRegex(done.err, re.escape(link or "out") + " is a symlink that a command could have made: "
+                                 "name the file itself\n")
+                self.assertEqual(1, done.err.count("\n"), done.err)
+        self.assertFalse(os.path.exists(f"{self.project}/ran"))
+        self.assertEqual("alias x=y\n", self.read(target))
+        self.assertEqual([".bashrc"], os.listdir(self.home))
+        # What no command can have made leads on, but for the last component.
+        os.symlink(self.outside, f"{self.dir}/way")
+        os.symlink("kept", f"{self.outside}/last")
+        self.assertStatus(self.run_plain("--report", "../way/r.json", "--trace", "../way/t.jsonl", "--", "true"))
+        self.assertEqual({"secret", "r.json", "t.jsonl", "last"}, set(os.listdir(self.outside)))
+        self.assertStatus(self.run_plain("--report", "../way/last", "--", "true"), 125)
+
+    def test_descriptors_are_written_to(self):
+        for name in ("/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
+            for option, key in (("--report", '"warder_report"'), ("--trace", '"warder_trace"')):
+                done = self.native("bash", "-c", f"'{WARDER}' run {option} {name} -- true | cat")
+                self.assertIn(key, done.out, (name, option, done.err))
+        done = self.native("bash", "-c", f"'{WARDER}' run --report >(cat) -- true | cat")
+        self.assertIn('"warder_report"', done.out, done.err)
 
     def test_given_where_it_differs(self):
         os.symlink(self.secret, os.path.join(self.project, "link"))

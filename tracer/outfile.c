@@ -1,0 +1,52 @@
+#include "tracer/outfile.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool starts(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static bool goes_up(const char *file)
+{
+	for (const char *at = file; (at = strstr(at, "/..")); at += 3)
+		if (!at[3] || at[3] == '/')
+			return true;
+	return false;
+}
+
+/* In /proc only the descriptors: what is below /proc/self/cwd lies anywhere. */
+bool outfile_is_device(const char *file)
+{
+	if (goes_up(file) || strstr(file, "//"))
+		return false;
+	const char *fd = strstr(file, "/fd/");
+	if (starts(file, "/proc/") || starts(file, "/dev/fd/"))
+		return fd && !fd[4 + strspn(fd + 4, "0123456789")];
+	return starts(file, "/dev/") && !starts(file, "/dev/shm/") && !starts(file, "/dev/mqueue/");
+}
+
+int outfile_resolve(const char *file, char **ret)
+{
+	struct stat st;
+	if (outfile_is_device(file)) {
+		*ret = realpath(file, NULL);
+		if (*ret || errno != ENOENT) /* a pipe's has no name: as it is written */
+			return *ret ? 0 : -errno;
+	} else if (!lstat(file, &st) && S_ISLNK(st.st_mode)) {
+		return -ELOOP;
+	}
+	const char *slash = strrchr(file, '/');
+	char *dir AUTOFREE = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+	char *real AUTOFREE = dir ? realpath(dir, NULL) : NULL;
+	if (!real)
+		return dir ? -errno : -ENOMEM;
+	const char *base = slash ? slash + 1 : file;
+	return asprintf(ret, "%s/%s", strcmp(real, "/") != 0 ? real : "", base) < 0 ? -ENOMEM : 0;
+}
