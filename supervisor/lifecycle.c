@@ -92,6 +92,8 @@ void lifecycle_main_ended(struct run *r, int status)
 	pid_t one;
 	r->main_ended = true;
 	r->main_status = status;
+	if (r->pty)
+		pty_command_ended(r->pty);
 	/* Who waits for the leftovers waits no longer than that. */
 	if (!r->command->leftovers_wait) {
 		loop_remove(r->loop, r->limit_timer);
@@ -181,6 +183,20 @@ static void forward(struct run *r, int sig)
 	kill(r->main, sig);
 }
 
+/*
+ * A hang-up of the real terminal is for its whole foreground group; one that somebody sends, as
+ * every other signal, for the command.
+ */
+static void forward_end(struct run *r, const struct signalfd_siginfo *info)
+{
+	bool hangup = info->ssi_signo == SIGHUP && r->pty &&
+		      (info->ssi_code == SI_KERNEL || pty_is_gone(r->pty));
+	if (hangup && r->main)
+		kill(-r->main, SIGHUP);
+	else
+		forward(r, (int)info->ssi_signo);
+}
+
 /* Typed at a terminal that we share with the command: its group got it from the kernel as well. */
 static bool reached_it_already(const struct run *r, const struct signalfd_siginfo *info)
 {
@@ -207,7 +223,7 @@ static void on_end_signal(void *arg, const struct signalfd_siginfo *info)
 		if (r->main_ended) {
 			end_the_wait(r, sig);
 		} else if (!reached_it_already(r, info)) {
-			forward(r, sig);
+			forward_end(r, info);
 			if (r->main_stopped)
 				forward(r, SIGCONT); /* it could not see it, as timeout(1) knows */
 		}

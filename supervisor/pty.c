@@ -287,6 +287,12 @@ void pty_resume(struct pty *p)
 
 /* ---- signals ---- */
 
+bool pty_is_gone(const struct pty *p)
+{
+	struct pollfd f = {.fd = p->tty};
+	return p->hung || (poll(&f, 1, 0) > 0 && f.revents & POLLHUP);
+}
+
 pid_t pty_foreground(const struct pty *p)
 {
 	pid_t group = tcgetpgrp(p->main.master);
@@ -329,6 +335,12 @@ void pty_continue(struct pty *p)
 	p->suspended = false;
 	pty_resized(p);
 	ptyrelay_update(p);
+}
+
+void pty_command_ended(struct pty *p)
+{
+	p->ended = true;
+	ptyrelay_follow_isig(p);
 }
 
 void pty_resized(struct pty *p)

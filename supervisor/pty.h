@@ -76,6 +76,9 @@ int pty_hold(struct pty *p, pty_keys_fn *keys, void *arg);
 void pty_resume(struct pty *p);
 bool pty_held(const struct pty *p);
 
+/* Has the real terminal hung up? */
+bool pty_is_gone(const struct pty *p);
+
 /* The inner foreground group; -errno. */
 pid_t pty_foreground(const struct pty *p);
 /* SIGINT, SIGQUIT or SIGTSTP to the inner foreground group, as its key would. */
@@ -90,5 +93,10 @@ void pty_interrupt(struct pty *p);
 void pty_suspend(struct pty *p);
 /* SIGCONT: raw again where we are in the foreground, size checked. */
 void pty_continue(struct pty *p);
+/*
+ * The command has ended, others of its tree go on: the inner terminal sends no signals any more, so
+ * ^C and ^\ of the real one are ours.
+ */
+void pty_command_ended(struct pty *p);
 /* SIGWINCH arrived. */
 void pty_resized(struct pty *p);

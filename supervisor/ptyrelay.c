@@ -24,10 +24,11 @@ static void set_termios(const struct pty *p, const struct termios *t)
 		;
 }
 
-static bool inner_isig(const struct pty *p)
+/* Others of our group want ^C too; and once the command has ended its terminal sends nobody any. */
+static bool wants_isig(const struct pty *p)
 {
 	struct termios t;
-	return !tcgetattr(p->main.master, &t) && t.c_lflag & ISIG;
+	return p->ended || (p->pipeline && !tcgetattr(p->main.master, &t) && t.c_lflag & ISIG);
 }
 
 static void apply_raw(struct pty *p)
@@ -37,7 +38,7 @@ static void apply_raw(struct pty *p)
 	t.c_cflag = p->saved.c_cflag; /* a serial line keeps its bits and parity */
 	if (p->lazy)
 		t.c_oflag = p->saved.c_oflag; /* others write there too */
-	p->outer_isig = p->pipeline && inner_isig(p);
+	p->outer_isig = wants_isig(p);
 	if (p->outer_isig)
 		t.c_lflag |= ISIG;
 	set_termios(p, &t);
@@ -77,10 +78,9 @@ void ptyrelay_set_mode(struct pty *p, enum ptyrelay_mode mode, bool foreground)
 }
 
 /* A program that turns ISIG off (an editor) wants ^C as a key. */
-static void follow_isig(struct pty *p)
+void ptyrelay_follow_isig(struct pty *p)
 {
-	if (p->pipeline && p->mode == PTYRELAY_RAW && inner_isig(p) != p->outer_isig &&
-	    ptyrelay_in_foreground(p))
+	if (p->mode == PTYRELAY_RAW && wants_isig(p) != p->outer_isig && ptyrelay_in_foreground(p))
 		apply_raw(p);
 }
 
@@ -250,7 +250,7 @@ static void pump(struct pty *p, struct ptyrelay_side *s)
 		read_while_room(p, s);
 		ptyrelay_write_out(p);
 	} while (s->slave < 0 && !p->keys && has_input(s) && p->out.len < PTY_OUT_MAX);
-	follow_isig(p);
+	ptyrelay_follow_isig(p);
 }
 
 /* ---- in: keys to the inner terminal ---- */

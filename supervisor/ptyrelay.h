@@ -38,6 +38,7 @@ struct pty {
 	bool pipeline;		  /* others of our process group want ^C too */
 	bool spawned;
 	bool relaying;
+	bool ended; /* the command: its session has no terminal any more */
 	bool suspended;
 	bool hung; /* the real terminal is gone */
 	enum ptyrelay_mode mode;
@@ -60,6 +61,8 @@ enum ptyrelay_state { PTYRELAY_EMPTY, PTYRELAY_READ, PTYRELAY_CLOSED };
 void ptyrelay_update(struct pty *p);
 /* Only what is waited for: after the buffers changed. */
 void ptyrelay_watch(struct pty *p);
+/* The real terminal's signal keys, after what decides them changed. */
+void ptyrelay_follow_isig(struct pty *p);
 bool ptyrelay_in_foreground(const struct pty *p);
 void ptyrelay_set_mode(struct pty *p, enum ptyrelay_mode mode, bool foreground);
 

@@ -378,7 +378,7 @@ static void on_signal(struct tracer *tr, struct tracee *t, int sig)
 {
 	waits_signalled(t);
 	fastpath_signalled(tr->fast, t);
-	act_resume(t, jobs_signal(tr->terminal_session, t->tgid, sig));
+	act_resume(t, jobs_signal(tr->terminal_session, t->tid, t->tgid, sig));
 }
 
 static int act_on(struct tracer *tr, struct tracee *t, struct stop stop, int status)

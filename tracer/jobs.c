@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ptrace.h>
 
 static bool is_terminal_stop(int sig)
 {
@@ -25,13 +26,24 @@ static bool has_default_action(pid_t pid, int sig)
 	return !(other >> (sig - 1) & 1);
 }
 
-int jobs_signal(pid_t session, pid_t tgid, int sig)
+/* To another than the leader the kernel itself sends it only for the leader's end. */
+static bool is_of_leaders_end(pid_t session, pid_t tid, pid_t tgid)
 {
-	if (!is_terminal_stop(sig) || session <= 0)
+	siginfo_t info;
+
+	return tgid != session && ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 &&
+	       info.si_code == SI_KERNEL;
+}
+
+int jobs_signal(pid_t session, pid_t tid, pid_t tgid, int sig)
+{
+	if (session <= 0 || (sig != SIGHUP && !is_terminal_stop(sig)))
 		return sig;
-	if (getpgid(tgid) != session || getsid(tgid) != session || !has_default_action(tgid, sig))
+	if (getpgid(tgid) != session || getsid(tgid) != session)
 		return sig;
-	return SIGSTOP;
+	if (sig == SIGHUP)
+		return is_of_leaders_end(session, tid, tgid) ? 0 : sig;
+	return has_default_action(tgid, sig) ? SIGSTOP : sig;
 }
 
 /* ---- groups that lose their last link ---- */

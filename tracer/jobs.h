@@ -6,6 +6,10 @@
  * group (kernel/signal.c, get_signal): one whose members' parents are all outside of the session. A
  * command that got a terminal of its own (tracer_spawn.ctty) leads such a group, since its parent
  * is the supervisor. Without the supervisor the shell would be its parent, and ^Z would stop it.
+ *
+ * The hang-up at that command's end: it leads the session, so its end takes the terminal from the
+ * session and sends SIGHUP to the foreground group (drivers/tty/tty_jobctrl.c, disassociate_ctty).
+ * Natively the shell leads, and what a command leaves behind goes on.
  */
 #pragma once
 
@@ -14,11 +18,11 @@
 #include <sys/types.h>
 
 /*
- * The signal to deliver to process tgid in place of `sig`: SIGSTOP, which stops orphans too, where
- * sig is a terminal stop with the default action in the leading group of `session`; else sig
- * itself. session 0: none.
+ * The signal to deliver to thread tid of process tgid, at its signal stop, in place of `sig`. In
+ * the leading group of `session`: SIGSTOP, which stops orphans too, for a terminal stop with the
+ * default action; 0 for the SIGHUP of the leader's end. Else sig itself. session 0: none.
  */
-int jobs_signal(pid_t session, pid_t tgid, int sig);
+int jobs_signal(pid_t session, pid_t tid, pid_t tgid, int sig);
 
 /*
  * Process `ended` has ended, and its children came to us, the subreaper. Where they are in our

@@ -1,5 +1,6 @@
 """warder run in a real terminal behaves as the command alone would."""
 
+import json
 import os
 import pathlib
 import re
@@ -8,9 +9,17 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
-from tmux_help import Terminal  # noqa: E402  (the helper lies beside this file)
+from tmux_help import PATIENCE, Terminal  # noqa: E402  (the helper lies beside this file)
 
 READING_TIME = 0.5  # keys within 300 ms of a question are the program's
+
+
+def wait_until(holds):
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError("it never came to that")
+        time.sleep(0.05)
 
 
 class Programs(unittest.TestCase):
@@ -106,6 +115,49 @@ class Programs(unittest.TestCase):
             shown = t.wait_for("icanon")
             self.assertNotIn("-icanon", shown.replace("'-?icanon'", ""))
 
+    def test_what_outlives_the_command_is_ended_and_named(self):
+        with Terminal() as t:
+            shown = t.run("warder run --report r.json -- sh -c 'sleep 600 & echo b''g'")
+            self.assertIn("bg", shown)
+            self.assertIn("outlived the command", shown)
+            leftover, = json.loads(pathlib.Path(t.project, "r.json").read_text(encoding="utf-8"))["leftovers"]
+            self.assertEqual("sleep", leftover["argv0"])
+
+    def test_what_outlives_the_command_is_waited_for(self):
+        with Terminal() as t:
+            shown = t.run("warder run --leftovers wait -- sh -c '(sleep 1; echo la''te) & echo b''g; exit 4'")
+            self.assertIn("bg\nlate\n", shown)
+            self.assertIn("done1=4", shown)
+
+    def test_a_question_outlives_the_command(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            t.line("warder run --leftovers wait -- sh -c '(cat ../outside/notes; echo la''te) & exit 4'")
+            t.wait_for("[y] once")
+            time.sleep(READING_TIME)
+            t.keys("y")
+            self.assertIn("outside words", t.wait_for("late"))
+            self.assertIn("st=4", t.run("echo st=$?"))
+
+    def test_ctrl_c_ends_the_wait(self):
+        with Terminal() as t:
+            t.line("warder run --leftovers wait -- sh -c 'sleep 600 & echo b''g'")
+            t.wait_for("bg")
+            time.sleep(0.5)
+            t.keys("C-c")
+            self.assertIn("st=130", t.run("echo st=$?"))
+
+    def test_a_terminal_that_is_closed_ends_the_tree(self):
+        for options in ("", "--leftovers wait "):
+            for end in ("wait", "exit 0") if options else ("wait",):
+                with self.subTest(options=options, end=end), Terminal() as t:
+                    t.line(f"warder run {options}-- sh -c 'sleep 600 & echo $! > p''id; echo b''g; {end}'")
+                    t.wait_for("bg")
+                    time.sleep(0.3)
+                    pid = pathlib.Path(t.project, "pid").read_text(encoding="utf-8").strip()
+                    self.assertTrue(os.path.exists(f"/proc/{pid}"))
+                    t.tmux("kill-server")
+                    wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
 
     def test_the_real_terminal_is_out_of_reach(self):
         with Terminal() as t:
