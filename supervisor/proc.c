@@ -55,6 +55,17 @@ char *proc_comm(pid_t pid)
 
 #define CMDLINE_MAX 65536
 
+/* How many words, without the empty ones at the end: a title that was written over arguments
+ * leaves what it does not fill; a single one may be meant. */
+static size_t without_padding(const struct buf *text, size_t words)
+{
+	size_t empty = 0;
+	while (empty < words && empty < text->len && !text->data[text->len - 1 - empty])
+		empty++;
+	/* One NUL ends the last word that says something. */
+	return empty > 2 ? words - (empty - 1) : words;
+}
+
 char **proc_argv(pid_t pid)
 {
 	char file[64];
@@ -69,6 +80,7 @@ char **proc_argv(pid_t pid)
 	size_t words = 0;
 	for (size_t i = 0; i < text.len; i++)
 		words += !text.data[i];
+	words = without_padding(&text, words);
 	char **raw = calloc(words + 1, sizeof *raw);
 	for (size_t i = 0, w = 0; raw && w < words; w++) {
 		raw[w] = text.data + i;
