@@ -96,6 +96,7 @@ static void on_begun(void *arg, struct visit *v, const char *run, const char *la
 	(void)v;
 	if (!k->prompt)
 		return;
+	prompt_make_way(k->prompt);
 	if (label)
 		fprintf(stderr, "warder: run %.8s (", run);
 	else
@@ -117,8 +118,10 @@ static void on_gone(void *arg, struct visit *v, const char *why)
 		if (k->run[i].visit != v)
 			continue;
 		k->run[i].gone = true;
-		if (why)
-			cli_complain("run %.8s: %s", k->run[i].name, why);
+		if (!why)
+			continue;
+		prompt_make_way(k->prompt);
+		cli_complain("run %.8s: %s", k->run[i].name, why);
 	}
 	if (!k->sweep)
 		loop_add_timer(k->loop, 0, on_sweep, k, &k->sweep);
@@ -154,10 +157,12 @@ static void visit_run(struct asking *k, const char *name)
 	if (fd < 0)
 		return; /* it is gone, or not there yet: then it comes with a next event */
 	memcpy(place->name, name, RUN_NAME_SIZE);
-	if (visit_new(k->loop, k->ask, fd, &hooks, &place->visit))
-		cli_complain("run %.8s can't be visited: no memory", name);
-	else
+	if (!visit_new(k->loop, k->ask, fd, &hooks, &place->visit)) {
 		k->met = true;
+		return;
+	}
+	prompt_make_way(k->prompt);
+	cli_complain("run %.8s can't be visited: no memory", name);
 }
 
 static void look_around(struct asking *k)

@@ -449,6 +449,14 @@ int prompt_new(struct loop *l, struct ask *a, struct pty *pty, const struct prom
 	return 0;
 }
 
+void prompt_make_way(struct prompt *p)
+{
+	if (!p->open)
+		return;
+	erase(p);
+	refresh(p);
+}
+
 void prompt_free(struct prompt *p)
 {
 	if (!p)

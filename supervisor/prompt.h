@@ -27,5 +27,10 @@ struct prompt_options {
  */
 int prompt_new(struct loop *l, struct ask *a, struct pty *p, const struct prompt_options *o,
 	       struct prompt **ret);
+/*
+ * A line of another's is about to be written to the terminal: the question that stands there goes,
+ * and comes back below it on the loop's next turn.
+ */
+void prompt_make_way(struct prompt *p);
 /* Open questions stay in the queue. */
 void prompt_free(struct prompt *p);

@@ -47,6 +47,27 @@ class Ask(unittest.TestCase):
             self.assertIn("st=0", t.run("echo st=$?"))
             self.assertNotIn("-icanon", t.run("stty -a | grep -o -E -- '-?(icanon|echo) '"))
 
+    def test_a_run_that_comes_stands_above_the_question(self):
+        with Terminal(height=40) as t:
+            secret, other = t.write_outside("secret", "found it\n"), t.write_outside("other", "that too\n")
+            t.line(f"warder run --ask socket --label first -- cat {secret}")
+            t.wait_for("warder ask")
+            self.second(t, "clear; warder ask")
+            t.wait_for("[y] once")
+            t.tmux("new-window", f"warder run --ask socket --label second -- cat {other}")
+            t.tmux("select-window", "-t", ":1")
+            shown = t.wait_for("2 questions wait")
+            self.assertEqual(1, shown.count("asks to read"), shown)
+            self.assertLess(shown.index("(first)"), shown.index("(second)"))
+            self.assertLess(shown.index("(second)"), shown.index("asks to read"))
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.wait_for("questions wait", absent=True)
+            time.sleep(READING_TIME)
+            t.keys("y")
+            shown = t.wait_for("asks to read", absent=True)
+            self.assertEqual(2, shown.count("allowed once"), shown)
+
     def test_once_ends_by_itself(self):
         with Terminal() as t:
             secret = t.write_outside("secret", "found it\n")
