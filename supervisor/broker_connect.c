@@ -35,6 +35,12 @@ static bool follows_paths(const struct broker_connect *k)
 	return !k->is_send || option_of(k->socket, SO_TYPE) == SOCK_DGRAM;
 }
 
+bool broker_connect_tells_sender(const struct broker_connect *k)
+{
+	int domain = option_of(k->socket, SO_DOMAIN);
+	return domain == AF_UNIX || domain == AF_NETLINK;
+}
+
 static bool is_unix(const struct broker_connect *k)
 {
 	return k->address_len > PATH_AT && k->address.ss_family == AF_UNIX;
@@ -141,6 +147,38 @@ bool broker_connect_is_abstract(const struct broker_connect *k)
 
 /* ---- doing ---- */
 
+/* The kernel would tell the sending thread's real ids, which stay ours (supervisor/identity.h). */
+static void name_sender(char *at, const struct identity_ids *real)
+{
+	struct ucred sender = {.pid = getpid(), .uid = real->uid, .gid = real->gid};
+	struct cmsghdr head = {.cmsg_len = CMSG_LEN(sizeof sender),
+			       .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_CREDENTIALS};
+	memcpy(at, &head, sizeof head);
+	memcpy(at + CMSG_LEN(0), &sender, sizeof sender);
+}
+
+/* What is beside the data, with the sender named where it would be told as us. */
+static int put_control(struct broker_connect *k, const struct identity *as, char **ret_room)
+{
+	size_t more = CMSG_SPACE(sizeof(struct ucred));
+	bool ours = as->real.uid == getuid() && as->real.gid == getgid();
+	*ret_room = NULL;
+	if (!k->is_send || !broker_connect_tells_sender(k) || (ours && !k->names_sender))
+		return 0;
+	if (!k->names_sender) {
+		*ret_room = calloc(1, k->control_len + more);
+		if (!*ret_room)
+			return -ENOMEM;
+		if (k->control_len)
+			memcpy(*ret_room, k->control, k->control_len);
+		name_sender(*ret_room + k->control_len, &as->real);
+		k->control = *ret_room;
+		k->control_len += more;
+	}
+	return identity_claim(as);
+}
+
 static long once(const struct broker_connect *k)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&k->address;
@@ -164,9 +202,13 @@ static bool has_timeout(int socket)
 	return !getsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &t, &len) && (t.tv_sec || t.tv_usec);
 }
 
-static long attempt(const struct broker_connect *k, int object)
+static long attempt(const struct broker_connect *k, int object, const struct identity *as)
 {
+	char *room AUTOFREE = NULL;
 	struct broker_connect here = *k;
+	int no = put_control(&here, as, &room);
+	if (no)
+		return no;
 	struct sockaddr_un *un = (struct sockaddr_un *)&here.address;
 	if (k->by_path) {
 		int n = snprintf(un->sun_path, sizeof un->sun_path, "/proc/thread-self/fd/%d",
@@ -186,11 +228,11 @@ static long attempt(const struct broker_connect *k, int object)
 
 long broker_connect_perform(const struct broker_connect *k, int object, const struct identity *as)
 {
-	struct identity_effective before;
+	struct identity_ids before;
 	int err = identity_show(as, &before);
 	if (err)
 		return err;
-	long result = attempt(k, object);
+	long result = attempt(k, object, as);
 	identity_unshow(&before);
 	return result;
 }

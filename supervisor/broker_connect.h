@@ -45,6 +45,7 @@ struct broker_connect {
 	size_t control_len;
 	int *passed; /* owned, and the descriptors in it */
 	size_t npassed;
+	bool names_sender;  /* SCM_CREDENTIALS is in it, checked */
 	bool passes_socket; /* one of them is a unix datagram socket */
 	uint64_t sent_at;   /* sendmmsg: where the tracee wants the message's length; 0 */
 	struct call_view view;
@@ -59,6 +60,8 @@ int broker_connect_read(struct call *c, struct call_view view, struct broker_con
 void broker_connect_release(struct broker_connect *k);
 /* Room for `size` bytes of data, or as many as are sent at once. 0, -EMSGSIZE, -ENOMEM. */
 int broker_connect_room(struct broker_connect *k, uint64_t size);
+/* Do its messages tell who sent them (SCM_CREDENTIALS)? */
+bool broker_connect_tells_sender(const struct broker_connect *k);
 /* Is the address an abstract unix name? */
 bool broker_connect_is_abstract(const struct broker_connect *k);
 /*

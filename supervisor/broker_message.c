@@ -1,11 +1,13 @@
 #include "supervisor/broker_message.h"
 
+#include "supervisor/identity.h"
 #include "supervisor/tracee_fd.h"
 #include "tracer/mem.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -165,13 +167,28 @@ static int take_passed(struct broker_connect *k, char *data, size_t n)
 	return k->passes_socket ? -EPERM : 0;
 }
 
-static void take_credentials(const struct broker_connect *k, char *data)
+/*
+ * Our worker may name other ids than the tracee may, so this is decided here, as in net/core/scm.c.
+ */
+static int take_credentials(struct broker_connect *k, char *data)
 {
-	struct ucred as;
-	memcpy(&as, data, sizeof as);
-	if (as.pid == k->view.tgid)
-		as.pid = getpid();
-	memcpy(data, &as, sizeof as);
+	struct ucred named;
+	struct identity as;
+	memcpy(&named, data, sizeof named);
+	if (named.uid == (uid_t)-1 || named.gid == (gid_t)-1)
+		return -EINVAL;
+	int err = identity_of(k->view.tid, &as);
+	if (err)
+		return err;
+	struct identity_ids claim = {named.uid, named.gid};
+	bool own_pid = named.pid == k->view.tgid;
+	if (!(own_pid || (as.caps & 1ull << CAP_SYS_ADMIN)) || !identity_may_claim(&as, &claim))
+		return -EPERM;
+	if (own_pid)
+		named.pid = getpid();
+	memcpy(data, &named, sizeof named);
+	k->names_sender = true;
+	return 0;
 }
 
 /* One message of the control data, of n bytes; into ours. */
@@ -186,8 +203,8 @@ static int add_control(struct broker_connect *k, int level, int type, const char
 		return 0;
 	if (type == SCM_RIGHTS)
 		return take_passed(k, here, n / sizeof(int));
-	if (type == SCM_CREDENTIALS && n == sizeof(struct ucred))
-		take_credentials(k, here);
+	if (type == SCM_CREDENTIALS && n == sizeof(struct ucred) && broker_connect_tells_sender(k))
+		return take_credentials(k, here);
 	return 0;
 }
 

@@ -3,7 +3,8 @@
  * memory into a broker_connect (supervisor/broker_connect.h).
  *
  * Its parts are joined to one. Descriptors in it (SCM_RIGHTS) become copies of ours; the sender's
- * own process id (SCM_CREDENTIALS) becomes ours, as nobody may send another's. A unix datagram
+ * own process id (SCM_CREDENTIALS) becomes ours, as nobody may send another's, and its user and
+ * group are such as the tracee may name: else -EPERM, as without us. A unix datagram
  * socket is passed on to nobody: whoever got it could send to every path (tracer/messages.h).
  */
 #pragma once

@@ -32,24 +32,26 @@ static int parse_groups(const char *text, struct identity *id)
 	return 0;
 }
 
-/* The last of the four ids (real, effective, saved, file system) of a line. */
-static bool parse_fsid(const char *text, unsigned *ret)
+/* The four ids of a line: real, effective, saved, of the file system. */
+static bool parse_ids(const char *text, unsigned ret[4])
 {
-	unsigned r, e, s;
-	return text && sscanf(text, "%u %u %u %u", &r, &e, &s, ret) == 4;
+	return text && sscanf(text, "%u %u %u %u", &ret[0], &ret[1], &ret[2], &ret[3]) == 4;
 }
 
 static int parse_status(const struct status *s, struct identity *id)
 {
-	unsigned uid, gid, mask;
+	unsigned uid[4], gid[4], mask;
 	uint64_t caps;
 	const char *umask_text = status_line(s, "Umask"), *caps_text = status_line(s, "CapEff");
-	if (!parse_fsid(status_line(s, "Uid"), &uid) || !parse_fsid(status_line(s, "Gid"), &gid) ||
+	if (!parse_ids(status_line(s, "Uid"), uid) || !parse_ids(status_line(s, "Gid"), gid) ||
 	    !umask_text || sscanf(umask_text, "%o", &mask) != 1 || !caps_text ||
 	    sscanf(caps_text, "%" SCNx64, &caps) != 1)
 		return -ESRCH; /* a zombie's status has no Umask line */
-	id->fsuid = uid;
-	id->fsgid = gid;
+	id->real = (struct identity_ids){uid[0], gid[0]};
+	id->effective = (struct identity_ids){uid[1], gid[1]};
+	id->saved = (struct identity_ids){uid[2], gid[2]};
+	id->fsuid = uid[3];
+	id->fsgid = gid[3];
 	id->umask = mask;
 	id->caps = caps;
 	return parse_groups(status_line(s, "Groups"), id);
@@ -167,18 +169,18 @@ int identity_enter(const struct identity *id)
 	return set_effective(id->caps, false);
 }
 
-int identity_show(const struct identity *id, struct identity_effective *before)
+int identity_show(const struct identity *id, struct identity_ids *before)
 {
-	struct identity_effective now = {(uid_t)syscall(SYS_geteuid), (gid_t)syscall(SYS_getegid)};
+	struct identity_ids now = {(uid_t)syscall(SYS_geteuid), (gid_t)syscall(SYS_getegid)};
 	*before = now;
-	if (now.uid == id->fsuid && now.gid == id->fsgid)
+	if (now.uid == id->effective.uid && now.gid == id->effective.gid)
 		return 0;
 	int err = set_effective(0, true);
 	if (err)
 		return err;
-	if (syscall(SYS_setresgid, -1, id->fsgid, -1))
+	if (syscall(SYS_setresgid, -1, id->effective.gid, -1))
 		return -errno;
-	if (syscall(SYS_setresuid, -1, id->fsuid, -1)) {
+	if (syscall(SYS_setresuid, -1, id->effective.uid, -1)) {
 		err = -errno;
 		BUG(syscall(SYS_setresgid, -1, now.gid, -1));
 		return err;
@@ -186,7 +188,7 @@ int identity_show(const struct identity *id, struct identity_effective *before)
 	return identity_enter(id); /* the change has moved capabilities */
 }
 
-void identity_unshow(const struct identity_effective *before)
+void identity_unshow(const struct identity_ids *before)
 {
 	uid_t uid = (uid_t)syscall(SYS_geteuid);
 	gid_t gid = (gid_t)syscall(SYS_getegid);
@@ -195,4 +197,18 @@ void identity_unshow(const struct identity_effective *before)
 	/* The saved ids are these, so no capability is needed. */
 	BUG(syscall(SYS_setresuid, -1, before->uid, -1) ||
 	    syscall(SYS_setresgid, -1, before->gid, -1));
+}
+
+bool identity_may_claim(const struct identity *id, const struct identity_ids *claim)
+{
+	bool user = claim->uid == id->real.uid || claim->uid == id->effective.uid ||
+		    claim->uid == id->saved.uid || (id->caps & BIT(CAP_SETUID));
+	bool group = claim->gid == id->real.gid || claim->gid == id->effective.gid ||
+		     claim->gid == id->saved.gid || (id->caps & BIT(CAP_SETGID));
+	return user && group;
+}
+
+int identity_claim(const struct identity *id)
+{
+	return set_effective(id->caps | BIT(CAP_SETUID) | BIT(CAP_SETGID), false);
 }

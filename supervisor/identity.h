@@ -15,9 +15,15 @@
 
 #define IDENTITY_GROUPS_MAX 1024
 
+struct identity_ids {
+	uid_t uid;
+	gid_t gid;
+};
+
 struct identity {
 	uid_t fsuid;
 	gid_t fsgid;
+	struct identity_ids real, effective, saved;
 	mode_t umask;
 	uint64_t caps; /* effective; 0 where the tracee lives in a user namespace of its own */
 	size_t ngroups;
@@ -28,19 +34,25 @@ struct identity {
 int identity_of(pid_t tid, struct identity *ret);
 /* Our own calling thread's. */
 int identity_self(struct identity *ret);
-/* Who others are told that we are (SO_PEERCRED): the effective ids. */
-struct identity_effective {
-	uid_t uid;
-	gid_t gid;
-};
-
 /*
- * The calling thread, which has entered `id`, also shows it to others: 0 and in *before what is put
- * back by identity_unshow(), or -errno. The real and saved ids stay ours, so that the tracee's
- * signals do not reach the thread.
+ * The calling thread, which has entered `id`, also shows it to who asks by SO_PEERCRED, which tells
+ * the effective ids: 0 and in *before what is put back by identity_unshow(), or -errno. The real
+ * and saved ids stay ours, so that the tracee's signals do not reach the thread: what tells the
+ * real ones (SCM_CREDENTIALS) is to be told them, see identity_may_claim() and identity_claim().
  */
-int identity_show(const struct identity *id, struct identity_effective *before);
-void identity_unshow(const struct identity_effective *before);
+int identity_show(const struct identity *id, struct identity_ids *before);
+void identity_unshow(const struct identity_ids *before);
+/*
+ * May it say in SCM_CREDENTIALS that it is this user and group (in our user namespace)? As the
+ * kernel decides (net/core/scm.c, scm_check_creds()). Whom another user namespace gave capabilities
+ * may name its own ids alone.
+ */
+bool identity_may_claim(const struct identity *id, const struct identity_ids *claim);
+/*
+ * The calling thread, which has entered `id`, may from now on name any ids in SCM_CREDENTIALS, as
+ * far as we may; until it enters an identity again. 0 or -errno.
+ */
+int identity_claim(const struct identity *id);
 /* Same rights to files? (The umask does not count.) */
 bool identity_same(const struct identity *a, const struct identity *b);
 /*

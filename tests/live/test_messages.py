@@ -5,6 +5,9 @@ import array
 import os
 import socket
 import struct
+import subprocess
+import threading
+import unittest
 
 from run_help import WARDER, RunCase, both_users, fixture, main, needs
 
@@ -216,6 +219,116 @@ class Programs(MessageCase):
         self.assertStatus(done)
         _, [(_, _, data)], *_ = self.sockets["dgram"].recvmsg(10, 100)
         self.assertEqual((self.uid, self.uid), struct.unpack("3i", data)[1:])
+
+
+# As somebody else than warder; prints what became of each message that names its sender, or not.
+SENDERS = r"""
+import os, socket, struct, sys
+dgram, stream = sys.argv[1:]
+IDS = {"root": (0, 0, 0), "dropped": (65534, 65534, 65534), "effective": (0, 65534, 0), "saved": (65534, 65534, 0),
+       "real": (65534, 0, 0), "mixed": (1000, 65534, 1001), "three": (1000, 65534, 0)}
+CLAIMS = (None, 0, 1000, 1001, 65534, 4242, -1)
+
+
+def control(claim, who=lambda c: (os.getpid(), c, c)):
+    return [] if claim is None else [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("3i", *who(claim)))]
+
+
+def tell(what, send):
+    try: print(what, send(what.encode()), flush=True)
+    except OSError as e: print(what, e.strerror, flush=True)
+
+
+def tell_all(name):
+    d = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)  # from now on all of its messages are watched
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.connect(stream)
+    tell(f"{name} sendto", lambda m: d.sendto(m, dgram))
+    for claim in CLAIMS:
+        tell(f"{name} dgram {claim}", lambda m: d.sendmsg([m], control(claim), 0, dgram))
+        tell(f"{name} stream {claim}", lambda m: s.sendmsg([m], control(claim)))
+    for what, who in (("user", lambda c: (os.getpid(), c, os.getgid())), ("group", lambda c: (os.getpid(), os.getuid(), c)),
+                      ("process", lambda c: (os.getppid(), os.getuid(), os.getgid()))):
+        if what != "process" or name not in ("root", "real"):  # a capability to name others
+            tell(f"{name} {what}", lambda m: d.sendmsg([m], control(0, who), 0, dgram))
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", 0))
+    tell(f"{name} beside a file", lambda m: d.sendmsg([m], [rights], 0, dgram))
+
+
+for name, ids in IDS.items():
+    if not os.fork():
+        os.setgroups([])
+        os.setresgid(*ids)
+        os.setresuid(*ids)
+        tell_all(name)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@unittest.skipIf(os.getuid(), "only root becomes somebody else")
+class Senders(MessageCase):
+    """Whom the receiver is told of is the program, not who sends in its place."""
+
+    def credentials(self, s):
+        """Of all messages that have come, but for the process."""
+        found = {}
+        try:
+            while (got := s.recvmsg(1000, 1000))[0]:
+                data, control, *_ = got
+                for _, kind, value in control:
+                    if kind == socket.SCM_CREDENTIALS:
+                        found[data.decode()] = struct.unpack("3i", value)[1:]
+                    else:
+                        os.close(struct.unpack("i", value)[0])
+        except BlockingIOError:
+            pass
+        return found
+
+    def told(self, run, *args):
+        """How it went, and whom the receivers were told of: few datagrams are kept for a receiver who doesn't read."""
+        found, over = {}, threading.Event()
+
+        def read():
+            while not over.wait(0.01):
+                found.update(self.credentials(self.sockets["dgram"]))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            done = run(*args, stdin=subprocess.DEVNULL)
+        finally:
+            over.set()
+            reader.join()
+        self.assertStatus(done)
+        return done, found | self.credentials(self.sockets["dgram"]) | self.of_streams()
+
+    def of_streams(self):
+        found = {}
+        try:
+            while True:
+                s, _ = self.sockets["stream"].accept()
+                with s:
+                    s.setblocking(False)
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                    peer = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1:]
+                    came = self.credentials(s)
+                    found |= came | {"peer of " + next(iter(came)).split()[0]: peer}
+        except BlockingIOError:
+            return found
+
+    def test_as_without(self):
+        for name in ("dgram", "stream"):
+            self.sockets[name].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        os.chmod(self.outside, 0o755)
+        argv = PYTHON, "-c", SENDERS, self.there("dgram"), self.there("stream")
+        wanted, told = self.told(self.native, *argv)
+        self.assertEqual((65534, 65534), told["dropped dgram None"], told)  # it does tell
+        self.assertIn("dropped stream 0 Operation not permitted", wanted.out)
+        got, told_here = self.told(self.run_report, "--rule", f"allow connect {self.outside}", "--", *argv)
+        self.maxDiff = None
+        self.assertEqual(wanted.out.splitlines(), got.out.splitlines(), got)
+        self.assertEqual(told, told_here, got)
 
 
 @both_users
