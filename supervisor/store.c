@@ -114,8 +114,8 @@ static int find_base(const struct store *s, char *const *env, const char *variab
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int open_dir(const struct store *s, char *const *env, const char *variable,
-		    const char *below, char **ret, int *ret_made, struct policy_error *error)
+static int open_dir(struct store *s, char *const *env, const char *variable, const char *below,
+		    char **ret, int *ret_made, struct policy_error *error)
 {
 	char *base AUTOFREE = NULL;
 	int r = find_base(s, env, variable, below, &base, error);
@@ -123,7 +123,12 @@ static int open_dir(const struct store *s, char *const *env, const char *variabl
 		return r;
 	char *dir AUTOFREE = join(base, "warder");
 	char *real AUTOFREE = NULL;
-	r = dir ? policyfile_canonical(dir, &real) : -ENOMEM;
+	char *links AUTOFREE = NULL;
+	size_t len = 0;
+	r = dir ? policyfile_canonical_links(dir, &real, &links, &len) : -ENOMEM;
+	buf_add(&s->links, links ? links : "", len);
+	if (r == 0)
+		r = buf_error(&s->links);
 	if (r < 0)
 		return fault(error, r, base, strerror(-r));
 	*ret_made = make_path(real); /* where possible */
@@ -157,6 +162,7 @@ void store_release(struct store *s)
 	free(s->home);
 	free(s->config_dir);
 	free(s->state_dir);
+	buf_free(&s->links);
 	*s = (struct store){0};
 }
 
@@ -172,19 +178,23 @@ char *store_project_policy(const struct store *s, const struct project *p)
 	return buf_take(&out);
 }
 
-static int forbid(struct policy *p, const char *dir)
+static int forbid(struct policy *p, enum rule_kind kind, uint32_t access, const char *path)
 {
 	struct rule rule = {.effect = EFFECT_FORBID,
-			    .kind = RULE_TREE,
+			    .kind = kind,
 			    .source = RULE_BUILTIN,
-			    .access = ACCESS_ALL,
-			    .path = (char *)dir,
+			    .access = access,
+			    .path = (char *)path,
 			    .origin = "warder's own files"};
 	return policy_add(p, &rule);
 }
 
 int store_protect(const struct store *s, struct policy *p)
 {
-	int r = forbid(p, s->config_dir);
-	return r < 0 ? r : forbid(p, s->state_dir);
+	int r = forbid(p, RULE_TREE, ACCESS_ALL, s->config_dir);
+	if (r == 0)
+		r = forbid(p, RULE_TREE, ACCESS_ALL, s->state_dir);
+	for (size_t at = 0; r == 0 && at < s->links.len; at += strlen(s->links.data + at) + 1)
+		r = forbid(p, RULE_EXACT, ACCESS_W, s->links.data + at);
+	return r;
 }

@@ -11,7 +11,8 @@ struct store {
 	char *home;	  /* owned, from the password database (HOME only where it belongs to us) */
 	char *config_dir; /* owned, absolute, resolved; exists after store_open where possible */
 	char *state_dir;
-	int state_error; /* -errno: why it could not be made, 0 */
+	struct buf links; /* the symlinks on the way to both, each with its NUL */
+	int state_error;  /* -errno: why it could not be made, 0 */
 };
 
 /*
@@ -59,5 +60,8 @@ int store_forget(const char *file, const char *path, uint32_t access,
  */
 int store_replace(const char *file, const struct buf *old, const struct buf *text,
 		  struct policy_error *ret_error);
-/* The builtin forbid rules that keep config and state out of every tracee's reach. */
+/*
+ * The builtin forbid rules that keep config and state out of every tracee's reach, and what leads
+ * there in its place: who could change a symlink on the way would choose the next run's policy.
+ */
 int store_protect(const struct store *s, struct policy *p);

@@ -24,6 +24,33 @@ DENIAL = {"path": str, "access": list, "call": str, "errno": str, "verdict": str
           "lifetime": str, "rule": (str, type(None)), "count": int, "t_ms": int, "run": int, "pid": int,
           "exe": str, "argv0": str, "after": dict}
 
+PYTHON = "/usr/bin/python3"
+
+# Each way to get a symlink below ~ out of the way, or another thing into its place.
+TRY_LINKS = r'''
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+os.chdir(os.path.expanduser("~"))
+os.mkdir("mine"); os.symlink("mine", "other")
+
+def exchange(a, b):
+    if libc.renameat2(-100, a.encode(), -100, b.encode(), 2):
+        raise OSError(ctypes.get_errno(), "")
+
+for link in sys.argv[1:]:
+    above = os.path.dirname(link)
+    for what, act in (("unlink", lambda: os.unlink(link)), ("rename", lambda: os.rename(link, "away")),
+                      ("exchange", lambda: exchange(link, "mine")), ("over", lambda: os.rename("other", link)),
+                      ("hard link", lambda: os.link(link, "hard", follow_symlinks=False)),
+                      ("above", lambda: os.rename(above, "gone")), ("exchange above", lambda: exchange(above, "mine"))):
+        try:
+            if above or "above" not in what:
+                act()
+                print(what, link)
+        except OSError:
+            pass
+'''
+
 
 @both_users
 class Report(RunCase):
@@ -190,6 +217,27 @@ class Report(RunCase):
         self.assertTrue(os.path.isdir(os.path.join(self.dir, "config/warder")))
         self.assertFalse(os.path.exists(os.path.join(self.dir, "config/other")))
         self.assertEqual("", done.out)
+
+    def test_so_are_the_symlinks_that_lead_to_them(self):
+        """In their place a directory of the command's would be the next run's policy."""
+        links = {".config": "dot/hop", "dot/hop": "config", ".local/state": "../dot/state",
+                 "dot/config/warder": "../own/warder"}
+        for name in (".local", "dot/config", "dot/state", "dot/own/warder"):
+            os.makedirs(f"{self.home}/{name}")
+        for name, leads in links.items():
+            os.symlink(leads, f"{self.home}/{name}")
+        for top, dirs, files in os.walk(self.home):
+            for name in (*dirs, *files):
+                self.own(os.path.join(top, name))
+        env = {k: v for k, v in self.env.items() if not k.startswith("XDG_")}
+        done = self.run_plain("--rule", "allow rwx ~", "--", PYTHON, "-c", TRY_LINKS, *links, env=env)
+        self.assertEqual(("", 0), (done.out, done.status), done)
+        for name, leads in links.items():
+            self.assertEqual(leads, os.readlink(f"{self.home}/{name}"))
+        # The way itself is open, and what lies beside it is the command's.
+        done = self.run_plain("--rule", "allow rwx ~", "--", "sh", "-c",
+                              "echo x > ~/.config/new && mv ~/.config/new ~/dot/moved && rm ~/dot/moved", env=env)
+        self.assertStatus(done)
 
     def test_an_audit_line_a_decision(self):
         done = self.hold("--label", "L", "--", "cat", self.secret, answer=deny)

@@ -145,6 +145,16 @@ Test(store, xdg_variables, .init = setup, .fini = teardown)
 	snprintf(want, sizeof(want), "%s/c/e/warder", dir);
 	cr_assert_eq(store_open(make_env(&e, home, config, NULL), &s, &error), 0, "%s", error.text);
 	cr_assert_str_eq(s.config_dir, want);
+	/* So is the link: another one in its place would lead the next run elsewhere. */
+	struct policy *p;
+	cr_assert_eq(policy_new(&p), 0);
+	cr_assert_eq(store_protect(&s, p), 0);
+	snprintf(want, sizeof(want), "%s/link", dir);
+	cr_assert_eq(policy_decide(p, want, ACCESS_DELETE).effect, EFFECT_FORBID);
+	cr_assert_eq(policy_decide(p, want, ACCESS_CREATE).effect, EFFECT_FORBID);
+	cr_assert_eq(policy_decide(p, want, ACCESS_MOVE).effect, EFFECT_FORBID);
+	cr_assert_eq(policy_decide(p, want, ACCESS_READ).effect, EFFECT_ASK);
+	policy_free(p);
 	store_release(&s);
 }
 
