@@ -64,7 +64,7 @@ static char *help_of(const struct subcommand *c)
 	struct buf text = {.max = HELP_MAX};
 	char chunk[4096];
 	int pipes[2];
-	ssize_t n;
+	ssize_t n = 0;
 	if (pipe(pipes))
 		return strdup("");
 	fflush(stdout);
@@ -80,7 +80,7 @@ static char *help_of(const struct subcommand *c)
 		_exit(status);
 	}
 	close(pipes[1]);
-	while (pid > 0 && (n = read(pipes[0], chunk, sizeof chunk)) > 0)
+	while (pid > 0 && !text.failed && (n = read(pipes[0], chunk, sizeof chunk)) > 0)
 		buf_add(&text, chunk, (size_t)n);
 	close(pipes[0]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)

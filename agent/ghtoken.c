@@ -80,6 +80,8 @@ static int read_answer(int fd, struct buf *out)
 		if (n > 0)
 			buf_add(out, chunk, (size_t)n);
 		explicit_bzero(chunk, sizeof(chunk));
+		if (out->failed)
+			return buf_error(out);
 	}
 	return -ETIMEDOUT;
 }

@@ -76,6 +76,10 @@ static int slurp(const char *path, struct buf *ret)
 			return n ? -errno : buf_error(ret);
 		}
 		buf_add(ret, chunk, (size_t)n);
+		if (ret->failed) {
+			explicit_bzero(chunk, sizeof(chunk));
+			return buf_error(ret);
+		}
 	}
 }
 

@@ -74,10 +74,10 @@ static char *find_word(const struct session *s, const char *key, const char *onl
 	struct buf text = {.max = TRUST_FILE_MAX};
 	char chunk[4096], *found = NULL, *word = NULL;
 	int fd AUTOCLOSE = -1;
-	ssize_t n;
+	ssize_t n = 0;
 	if (open_file(s, O_RDONLY, &fd))
 		return NULL;
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+	while (!text.failed && (n = read(fd, chunk, sizeof(chunk))) > 0)
 		buf_add(&text, chunk, (size_t)n);
 	for (size_t at = 0, len; at < text.len; at += len + 1) {
 		len = strcspn(text.data + at, "\n");

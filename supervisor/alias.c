@@ -172,31 +172,32 @@ static int walk_roots(char **root, size_t n, dirwalk_fn *fn, struct alias_set *a
 	return r;
 }
 
-static bool is_source(const struct policy *p, const struct rule *r)
+static bool is_source(const struct rule *r, bool exception)
 {
-	return (r->access & CONTENT) && reach_is_exception(p, r);
+	return (r->access & CONTENT) && exception;
 }
 
-static bool is_allowed_place(const struct policy *p, const struct rule *r)
+static bool is_allowed_place(const struct rule *r, bool exception)
 {
-	(void)p;
+	(void)exception;
 	return !r->sensitive && r->effect == EFFECT_ALLOW && (r->access & CONTENT);
 }
 
-typedef bool wanted_fn(const struct policy *p, const struct rule *r);
+typedef bool wanted_fn(const struct rule *r, bool exception);
 
 static int walk_rules(struct alias_set *a, wanted_fn *wanted, dirwalk_fn *fn, bool *ret_all)
 {
 	size_t n = 0;
 	char buf[PATH_MAX];
 	int r = 0;
-	char **root = calloc(policy_len(a->p) + 1, sizeof(*root));
+	bool *exception AUTOFREE = NULL;
+	char **root AUTOFREE = calloc(policy_len(a->p) + 1, sizeof(*root));
 
-	if (!root)
+	if (!root || reach_exceptions(a->p, &exception) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < policy_len(a->p); i++) {
 		const struct rule *rule = policy_at(a->p, i);
-		if (!wanted(a->p, rule) || reach_root(rule, buf, sizeof(buf)) < 0)
+		if (!wanted(rule, exception[i]) || reach_root(rule, buf, sizeof(buf)) < 0)
 			continue;
 		root[n] = strdup(buf);
 		r = root[n] ? 0 : -ENOMEM;
@@ -206,7 +207,6 @@ static int walk_rules(struct alias_set *a, wanted_fn *wanted, dirwalk_fn *fn, bo
 		r = walk_roots(root, n, fn, a, ret_all);
 	for (size_t i = 0; i < n; i++)
 		free(root[i]);
-	free(root);
 	return r;
 }
 

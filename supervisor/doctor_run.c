@@ -126,11 +126,11 @@ static int read_report(struct attempt *a)
 {
 	struct buf text = {.max = 1u << 20};
 	char chunk[4096];
-	ssize_t n;
+	ssize_t n = 0;
 	int fd AUTOCLOSE = open(a->report, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	while ((n = read(fd, chunk, sizeof chunk)) > 0)
+	while (!text.failed && (n = read(fd, chunk, sizeof chunk)) > 0)
 		buf_add(&text, chunk, (size_t)n);
 	int err = n < 0 ? -errno : buf_error(&text);
 	if (!err)

@@ -147,8 +147,8 @@ int gitconfig_scan(const char *text, size_t n, gitconfig_fn *fn, void *arg)
 static int read_all(int fd, struct buf *out)
 {
 	char block[8192];
-	ssize_t n;
-	while ((n = read(fd, block, sizeof(block))) > 0)
+	ssize_t n = 0;
+	while (!out->failed && (n = read(fd, block, sizeof(block))) > 0)
 		buf_add(out, block, (size_t)n);
 	return n < 0 ? -errno : buf_error(out);
 }

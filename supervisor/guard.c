@@ -143,17 +143,15 @@ static int add_node(struct guard *g, const struct rule *r, bool exception)
 static int collect(struct guard *g, size_t more)
 {
 	size_t n = policy_len(g->p);
-	bool *exception AUTOFREE = calloc(n + 1, sizeof(*exception));
-	int r = 0;
+	bool *exception AUTOFREE = NULL;
+	int r = reach_exceptions(g->p, &exception);
 
 	g->node = calloc(n + more + 1, sizeof(*g->node));
 	g->by_inode = calloc(n + more + 1, sizeof(struct node *));
-	if (!g->node || !g->by_inode || !exception)
+	if (r < 0 || !g->node || !g->by_inode)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		exception[i] = reach_is_exception(g->p, policy_at(g->p, i));
+	for (size_t i = 0; i < n; i++)
 		g->has_glob |= exception[i] && is_glob(policy_at(g->p, i));
-	}
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (is_guarded(g, exception, i))
 			r = add_node(g, policy_at(g->p, i), exception[i]);

@@ -59,6 +59,8 @@ static int read_all(int fd, struct buf *out)
 		if (n <= 0)
 			return n < 0 ? -errno : buf_error(out);
 		buf_add(out, block, (size_t)n);
+		if (out->failed)
+			return buf_error(out);
 	}
 }
 

@@ -404,6 +404,9 @@ static int add_presets(struct reader *rd, const struct policyscan_line *l)
 			*rd->error = error;
 			return r;
 		}
+		if (rd->policy && policy_len(rd->policy) > POLICYFILE_RULES_MAX)
+			return policyscan_fault(rd->error, &rd->where, l->word[i].col,
+						"expected at most %d rules", POLICYFILE_RULES_MAX);
 	}
 	return 0;
 }
@@ -513,6 +516,8 @@ static int read_all(int fd, struct buf *out)
 		if (n == 0)
 			return buf_error(out);
 		buf_add(out, block, (size_t)n);
+		if (out->failed) /* a file may be longer than anybody would wait for */
+			return buf_error(out);
 	}
 }
 

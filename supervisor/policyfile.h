@@ -24,8 +24,9 @@ struct policy_vars {
 	bool as_written; /* paths are the ones meant: no file is looked at, no symlink followed */
 };
 
-#define POLICYFILE_SIZE_MAX (1u << 20)
-#define POLICYFILE_LINE_MAX 32768 /* a path of 4095 bytes, each written \xNN, and a comment */
+#define POLICYFILE_SIZE_MAX  (1u << 20)
+#define POLICYFILE_RULES_MAX 100000 /* `use` after `use` makes many of a short text */
+#define POLICYFILE_LINE_MAX  32768  /* a path of 4095 bytes, each written \xNN, and a comment */
 
 /* "FILE:LINE:COL: what was expected", for the user as it is (names escaped). */
 struct policy_error {

@@ -68,6 +68,19 @@ static bool takes_away(const struct rule *r)
 	       (r->effect == EFFECT_DENY || r->effect == EFFECT_FORBID);
 }
 
+/* Nobody has seen them, and every run pays for each: so many, or none and no run. */
+static void say_too_many(const struct proposal *p, struct policy_error *e)
+{
+	struct buf out = {0};
+	escape_add_str(&out, p->file);
+	buf_addf(&out,
+		 ": more than %d rules that nobody accepted; `warder policy accept` accepts "
+		 "them, or make it shorter",
+		 PROPOSAL_RULES_MAX);
+	snprintf(e->text, sizeof(e->text), "%s", buf_str(&out));
+	buf_free(&out);
+}
+
 /* What becomes of the rules of a text that was not accepted. */
 struct waiting {
 	size_t left;	/* not used, until it is accepted */
@@ -85,6 +98,8 @@ static int add_narrowing(const struct policy *all, const struct policy *accepted
 		ret->left += !takes;
 		ret->unknown += !takes && !known;
 		ret->taken += takes && !known;
+		if (ret->taken > PROPOSAL_RULES_MAX)
+			return -E2BIG;
 		if (takes)
 			r = policy_add(policy, rule);
 	}
@@ -107,6 +122,8 @@ static int weigh(const struct proposal *p, struct policy *policy, const struct p
 				     vars, e);
 	if (r == 0)
 		r = add_narrowing(all, accepted, policy, ret);
+	if (r == -E2BIG)
+		say_too_many(p, e);
 	policy_free(accepted);
 	policy_free(all);
 	return r;
@@ -134,7 +151,7 @@ static char *sentence(const struct proposal *p, const struct waiting *w)
 }
 
 static int add_new(const struct proposal *p, struct policy *policy, const struct policy_vars *vars,
-		   char **ret_note)
+		   char **ret_note, struct policy_error *ret_error)
 {
 	struct policy_error fault;
 	struct buf note = {0};
@@ -145,6 +162,8 @@ static int add_new(const struct proposal *p, struct policy *policy, const struct
 		*ret_note = buf_take(&note);
 		return *ret_note ? 0 : -ENOMEM;
 	}
+	if (r < 0)
+		*ret_error = fault;
 	if (r < 0 || !w.left)
 		return r;
 	*ret_note = sentence(p, &w);
@@ -166,7 +185,7 @@ int proposal_apply(const struct proposal *p, struct policy *policy, const struct
 		return *ret_note ? 0 : -ENOMEM;
 	}
 	if (r == 0 && proposal_is_new(p))
-		r = add_new(p, policy, vars, ret_note);
+		r = add_new(p, policy, vars, ret_note, ret_error);
 	return r;
 }
 

@@ -12,6 +12,8 @@
 #include "supervisor/store.h"
 
 #define PROPOSAL_NAME ".warder.policy"
+/* Of a text that nobody accepted, what takes away counts: this many rules at most. */
+#define PROPOSAL_RULES_MAX 500
 
 struct proposal {
 	char *file;	       /* owned; DIR/.warder.policy */
@@ -30,7 +32,8 @@ void proposal_release(struct proposal *p);
 bool proposal_is_new(const struct proposal *p);
 /*
  * Adds to the policy what was accepted, and of a new text what takes away. *ret_note: an owned
- * sentence for the user, or NULL. 0 or -errno with *ret_error.
+ * sentence for the user, or NULL. 0 or -errno with *ret_error; -E2BIG: a new text takes away by
+ * more than PROPOSAL_RULES_MAX rules, and nothing should run before somebody looked at it.
  */
 int proposal_apply(const struct proposal *p, struct policy *policy, const struct policy_vars *vars,
 		   char **ret_note, struct policy_error *ret_error);

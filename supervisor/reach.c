@@ -1,8 +1,11 @@
 #include "supervisor/reach.h"
 
+#include "tracer/util.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Names that no rule spells out: what is decided for them is decided for any new child. */
@@ -202,22 +205,54 @@ int reach_root(const struct rule *r, char *ret, size_t size)
 	return 0;
 }
 
-bool reach_is_exception(const struct policy *p, const struct rule *r)
+static bool is_wide_allow(const struct rule *a)
+{
+	return speaks(a) && a->effect == EFFECT_ALLOW && a->kind != RULE_EXACT;
+}
+
+/* Does r, which refuses or asks, do so inside what the wide allow gives? */
+static bool is_inside(const struct rule *r, const struct rule *a)
 {
 	char root[PATH_MAX];
 
+	if (!(a->access & r->access))
+		return false;
+	return reach_root(a, root, sizeof(root)) < 0 || reach_covers(root, r->path) ||
+	       (is_glob(r) && reach_rule_below(r, root));
+}
+
+bool reach_is_exception(const struct policy *p, const struct rule *r)
+{
 	if (!speaks(r) || r->effect == EFFECT_ALLOW)
 		return false;
 	if (r->effect == EFFECT_FORBID)
 		return true;
-	for (size_t i = 0; i < policy_len(p); i++) {
-		const struct rule *a = policy_at(p, i);
-		if (!speaks(a) || a->effect != EFFECT_ALLOW || !(a->access & r->access) ||
-		    a->kind == RULE_EXACT)
-			continue;
-		if (reach_root(a, root, sizeof(root)) < 0 || reach_covers(root, r->path) ||
-		    (is_glob(r) && reach_rule_below(r, root)))
+	for (size_t i = 0; i < policy_len(p); i++)
+		if (is_wide_allow(policy_at(p, i)) && is_inside(r, policy_at(p, i)))
 			return true;
-	}
 	return false;
+}
+
+int reach_exceptions(const struct policy *p, bool **ret)
+{
+	size_t n = policy_len(p), allows = 0;
+	const struct rule **allow AUTOFREE = calloc(n + 1, sizeof(*allow));
+	bool *out = calloc(n + 1, sizeof(*out));
+
+	if (!allow || !out) {
+		free(out);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (is_wide_allow(policy_at(p, i)))
+			allow[allows++] = policy_at(p, i);
+	for (size_t i = 0; i < n; i++) {
+		const struct rule *r = policy_at(p, i);
+		bool refuses = speaks(r) && r->effect != EFFECT_ALLOW;
+		out[i] = refuses && r->effect == EFFECT_FORBID;
+		for (size_t k = 0; refuses && !out[i] && k < allows; k++)
+			out[i] = is_inside(r, allow[k]);
+	}
+	*ret = out;
+	return 0;
 }

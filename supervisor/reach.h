@@ -42,5 +42,8 @@ uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t m
  * inside an allowed tree or glob?
  */
 bool reach_is_exception(const struct policy *p, const struct rule *r);
+/* The same of every rule: *ret[i], the caller's to free, is of policy_at(p, i). 0 or -ENOMEM. Its
+ * price is rules times allows, where asking for each by itself takes the square of the rules. */
+int reach_exceptions(const struct policy *p, bool **ret);
 /* The directory at or below which everything lies that the rule can match. 0; -ENAMETOOLONG. */
 int reach_root(const struct rule *r, char *ret, size_t size);

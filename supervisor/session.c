@@ -75,15 +75,15 @@ static int read_file(const char *file, size_t max, struct buf *out)
 	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 	char chunk[4096];
-	ssize_t n;
+	ssize_t n = 0;
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
 	out->max = max;
-	while ((n = read(fd, chunk, sizeof chunk)) > 0)
+	while (!out->failed && (n = read(fd, chunk, sizeof chunk)) > 0)
 		buf_add(out, chunk, (size_t)n);
-	return n < 0 ? -errno : buf_error(out);
+	return buf_error(out) ? buf_error(out) : n < 0 ? -errno : 0;
 }
 
 struct policy_vars session_vars(const struct session *s, char *const *env)

@@ -95,6 +95,31 @@ class Accept(PolicyCase):
         self.assertTrue(self.may_read(self.secret))
         self.policy("accept", status=1)
 
+    def test_what_nobody_accepted_brings_a_bounded_number_of_rules(self):
+        self.propose("".join(f"deny r /nowhere/{i}\n" for i in range(500)) + f"deny r {self.other}\n")
+        done = self.run_report("--", "true")
+        self.assertEqual(125, done.status)
+        self.assertRegex(done.err, r"\.warder\.policy: more than 500 rules that nobody accepted; "
+                                   r"`warder policy accept` accepts them, or make it shorter\n$")
+        self.policy("accept", "--yes")
+        self.assertStatus(self.run_report("--", "true"))
+        self.propose("use system\n" * 90000)
+        done = self.run_report("--", "true")
+        self.assertStatus(done)
+        self.assertRegex(done.err, r"\.warder\.policy:\d+:5: expected at most 100000 rules: .* is not used")
+
+    def test_many_rules_are_not_weighed_each_against_each(self):
+        self.propose("".join(f"deny r /x{i}\n" for i in range(40000)))
+        self.policy("accept", "--yes")
+        self.assertStatus(self.run_report("--", "true"))
+
+    def test_a_file_without_an_end_is_not_read_to_its_end(self):
+        with open(self.propose(""), "r+b") as f:
+            f.truncate(1 << 40)
+        done = self.run_report("--", "true")
+        self.assertStatus(done)
+        self.assertIn(".warder.policy: expected at most 1 MiB: the project's proposal is not used", done.err)
+
     def test_odd_files_are_no_proposals(self):
         self.propose("allow r\n")
         done = self.run_report("--", "true")
