@@ -6,7 +6,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 from run_help import TIMEOUT, WARDER, RunCase, both_users, main, wait_until
@@ -188,7 +187,7 @@ class Ask(RunCase):
 
     def test_the_tree_can_not_answer_for_itself(self):
         """Neither by the socket's path nor by any other program of its own."""
-        script = (f'{sys.executable} - <<END\n'
+        script = (f'/usr/bin/python3 - <<END\n'
                   'import os, socket\n'
                   f'd = {self.desk()!r}\n'
                   'try:\n'
@@ -222,7 +221,7 @@ class Ask(RunCase):
         os.chmod(path, 0o777)
         code = ("import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
                 "print(s.recv(100))")
-        p = subprocess.run([sys.executable, "-c", code, path], user=65534, group=65534,
+        p = subprocess.run(["/usr/bin/python3", "-c", code, path], user=65534, group=65534,
                            extra_groups=[], capture_output=True, text=True, timeout=TIMEOUT)
         self.assertIn(p.stdout.strip() or "reset", ("b''", "reset"), p.stdout + p.stderr)
         run.kill()
