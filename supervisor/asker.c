@@ -8,7 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool in_foreground(void)
@@ -152,13 +156,36 @@ static int add_caller(struct run *r)
 
 #define TREE_MAX 4096
 
-/* The tree is not let in, and neither is what we would connect in its place. */
+/*
+ * Another run's warder makes its command's connections: it comes for that command, whatever it may
+ * be allowed to connect to. Our program visits by itself as `warder ask` alone (agent/main.c). Who
+ * can't be looked at is not ours: it belongs to another user, and that can only be root.
+ */
+static bool comes_for_a_command(pid_t pid)
+{
+	char path[64], words[PATH_MAX + 16];
+	struct stat own, its;
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	if (stat("/proc/self/exe", &own) || stat(path, &its) || own.st_dev != its.st_dev ||
+	    own.st_ino != its.st_ino)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, words, sizeof words - 1);
+	if (n <= 0)
+		return true;
+	words[n] = '\0';
+	size_t second = strlen(words) + 1;
+	return second >= (size_t)n || strcmp(words + second, "ask") != 0;
+}
+
+/* The tree is not let in, and neither is what a warder would connect in a command's place. */
 static bool is_stranger(void *arg, pid_t pid)
 {
 	const struct run *r = arg;
 	pid_t *pids AUTOFREE = calloc(TREE_MAX, sizeof *pids);
 	size_t n = pids && r->tracer ? tracer_processes(r->tracer, pids, TREE_MAX) : 0;
-	bool found = !pids || n > TREE_MAX || pid == getpid();
+	bool found = !pids || n > TREE_MAX || pid == getpid() || comes_for_a_command(pid);
 	for (size_t i = 0; !found && i < n; i++)
 		found = pids[i] == pid;
 	return found;

@@ -210,6 +210,26 @@ class Ask(RunCase):
         self.assertEqual(out.split("\n")[:3], ["list PermissionError", "connect PermissionError",
                                                "connect FileNotFoundError"])
 
+    def test_the_command_of_another_run_can_not_answer(self):
+        """Not where its own warder, with its files elsewhere, may connect it to the desk."""
+        run = self.begin()
+        path = os.path.join(self.desk(), os.listdir(self.desk())[0])
+        env = {**self.env, "XDG_STATE_HOME": os.path.join(self.dir, "state2"),
+               "XDG_CONFIG_HOME": os.path.join(self.dir, "config2")}
+        code = ("import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print('connected')\n"
+                "try: print(s.recv(100))\nexcept ConnectionResetError: print(b'')")
+        done = self.native(WARDER, "run", "--rule", f"allow connect {self.desk()}", "--", "/usr/bin/python3", "-c", code,
+                           path, env=env)
+        self.assertEqual("connected\nb''\n", done.out, str(done))
+        # So is `warder ask` inside; the user's own still comes in.
+        done = self.native(WARDER, "run", "--rule", f"allow rwx {self.dir}", "--rule", f"allow connect {self.desk()}",
+                           "--", "env", f"XDG_STATE_HOME={self.dir}/state", f"XDG_CONFIG_HOME={self.dir}/config",
+                           WARDER, "ask", "--json", env=env)
+        self.assertNotIn('"ask"', done.out, str(done))
+        visitor = Visitor(self)
+        visitor.say(id=visitor.next("ask")["id"], answer="allow")
+        self.assertEqual(self.finish(run), ("found\n", 0))
+
     def test_a_stranger_is_shown_out(self):
         if os.getuid() or self.uid:
             self.skipTest("needs root and another user")
