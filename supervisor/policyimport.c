@@ -9,6 +9,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +20,7 @@ struct import {
 	struct buf text;  /* owned; policy lines to add */
 	struct buf old;	  /* owned; the saved policy */
 	struct buf new;	  /* owned; as it would be */
+	void *known;	  /* owned; a tree of the lines of `new`, plain; see tsearch(3) */
 	size_t added;
 };
 
@@ -27,6 +29,7 @@ static void release(struct import *m)
 	buf_free(&m->text);
 	buf_free(&m->old);
 	buf_free(&m->new);
+	tdestroy(m->known, free);
 }
 
 /* ---- the input, as policy lines ---- */
@@ -145,23 +148,37 @@ static int each_line(struct import *m, const struct buf *text,
 	return r;
 }
 
-static bool has_line(const struct buf *text, const struct buf *line)
+static int by_text(const void *a, const void *b)
 {
-	for (const char *at = buf_str(text); *at;) {
-		size_t n = strcspn(at, "\n");
-		if (n >= line->len && !memcmp(at, line->data, line->len) &&
-		    (n == line->len || strchr(" \t\r", at[line->len])))
-			return true;
-		at += n + (at[n] == '\n');
-	}
-	return false;
+	return strcmp(a, b);
+}
+
+/* 1: it is new, and known from now on; 0: it was known; -ENOMEM. */
+static int note_line(struct import *m, const struct buf *plain)
+{
+	if (tfind(buf_str(plain), &m->known, by_text))
+		return 0;
+	char *line AUTOFREE = strdup(buf_str(plain));
+	if (!line || !tsearch(line, &m->known, by_text))
+		return -ENOMEM;
+	TAKE_PTR(line);
+	return 1;
+}
+
+static int take_old(struct import *m, const struct buf *plain, const char *comment, size_t n)
+{
+	(void)comment;
+	(void)n;
+	int r = note_line(m, plain);
+	return r < 0 ? r : 0;
 }
 
 static int take_line(struct import *m, const struct buf *plain, const char *comment, size_t n)
 {
 	const char *hash = memchr(comment, '#', n);
-	if (has_line(&m->new, plain))
-		return 0;
+	int r = note_line(m, plain);
+	if (r <= 0)
+		return r;
 	if (m->new.len && m->new.data[m->new.len - 1] != '\n')
 		buf_add_char(&m->new, '\n');
 	buf_add(&m->new, plain->data, plain->len);
@@ -184,6 +201,8 @@ static int plan(struct import *m)
 		r = policyfile_check(file, buf_str(&m->old), m->old.len, &m->c->error);
 	m->new.max = POLICYFILE_SIZE_MAX;
 	buf_add(&m->new, buf_str(&m->old), m->old.len);
+	if (r == 0)
+		r = each_line(m, &m->old, take_old);
 	if (r == 0)
 		r = each_line(m, &m->text, take_line);
 	if (r == -EFBIG)
