@@ -243,3 +243,118 @@ bool glob_reaches_below(const struct glob *g, const char *dir)
 		states = step(g, states, s, n);
 	return (states & ~accept) != 0;
 }
+
+/* ---- two patterns ---- */
+
+struct letter {
+	bool star, any;
+	char c;
+};
+
+/* The letter at *at, which then stands behind it. */
+static struct letter letter_at(const struct part *p, size_t *at)
+{
+	bool escaped = p->kind == PART_WILD && p->text[*at] == '\\' && *at + 1 < p->len;
+	struct letter l = {.c = p->text[*at + escaped]};
+	l.star = p->kind == PART_WILD && !escaped && l.c == '*';
+	l.any = p->kind == PART_WILD && !escaped && l.c == '?';
+	*at += escaped ? 2 : 1;
+	return l;
+}
+
+/* row[j]: could what stands before here in a, and before j in b, be the same text? */
+static void next_row(const struct letter *l, const struct part *b, const bool *row, bool *next)
+{
+	memset(next, 0, b->len + 1);
+	for (size_t j = 0; j <= b->len; j++) {
+		next[j] |= l->star && row[j];
+		if (j == b->len)
+			break;
+		size_t to = j;
+		struct letter m = letter_at(b, &to);
+		if (m.star)
+			next[j] |= row[j];
+		if (m.star)
+			next[to] |= next[j];
+		if (l->star)
+			next[to] |= next[j];
+		else if (!m.star && (l->any || m.any || l->c == m.c))
+			next[to] |= row[j];
+	}
+}
+
+/* A component that both match; neither is a "**". */
+static int parts_meet(const struct part *a, const struct part *b)
+{
+	if (a->kind == PART_LITERAL && b->kind == PART_LITERAL)
+		return part_matches(a, b->text, b->len);
+	if (a->kind == PART_LITERAL || b->kind == PART_LITERAL)
+		return a->kind == PART_LITERAL ? part_matches(b, a->text, a->len)
+					       : part_matches(a, b->text, b->len);
+	bool *rows AUTOFREE = calloc(2 * (b->len + 1), sizeof(bool));
+	if (!rows)
+		return -ENOMEM;
+	bool *row = rows, *next = rows + b->len + 1;
+	row[0] = true;
+	for (size_t j = 0; j < b->len && b->text[j] == '*'; j++)
+		row[j + 1] = true;
+	for (size_t at = 0; at < a->len;) {
+		struct letter l = letter_at(a, &at);
+		next_row(&l, b, row, next);
+		bool *spent = row;
+		row = next;
+		next = spent;
+	}
+	return row[b->len];
+}
+
+/* What waits in g at state i may take a component and stay, or (NULL) takes nothing more. */
+static const struct part *part_at(const struct glob *g, size_t i)
+{
+	return i < g->len ? &g->part[i] : NULL;
+}
+
+static bool stays(const struct glob *g, size_t i, bool tree)
+{
+	return i == g->len ? tree : g->part[i].kind == PART_ANY_DEPTH;
+}
+
+struct meeting {
+	const struct glob *a, *b;
+	bool a_tree, b_tree;
+	uint64_t at[GLOB_PARTS_MAX + 1]; /* of each state of a, those of b that go with it */
+};
+
+/* Mark where one component, or the end of a "**", leads from (i, j). 0 or -ENOMEM. */
+static int meet_from(struct meeting *m, size_t i, size_t j)
+{
+	const struct part *p = part_at(m->a, i), *q = part_at(m->b, j);
+	bool p_stays = stays(m->a, i, m->a_tree), q_stays = stays(m->b, j, m->b_tree);
+	if (p && p_stays)
+		m->at[i + 1] |= UINT64_C(1) << j;
+	if (q && q_stays)
+		m->at[i] |= UINT64_C(1) << (j + 1);
+	if (p && !p_stays && q_stays)
+		m->at[i + 1] |= UINT64_C(1) << j;
+	if (q && !q_stays && p_stays)
+		m->at[i] |= UINT64_C(1) << (j + 1);
+	if (!p || !q || p_stays || q_stays)
+		return 0;
+	int r = parts_meet(p, q);
+	if (r > 0)
+		m->at[i + 1] |= UINT64_C(1) << (j + 1);
+	return r < 0 ? r : 0;
+}
+
+/* No step leads back, so that one sweep sees each state after all that lead to it. */
+int glob_meets(const struct glob *a, bool a_tree, const struct glob *b, bool b_tree)
+{
+	struct meeting m = {.a = a, .b = b, .a_tree = a_tree, .b_tree = b_tree, .at = {1}};
+	for (size_t i = 0; i <= a->len; i++)
+		for (size_t j = 0; j <= b->len; j++) {
+			int r = m.at[i] >> j & 1 ? meet_from(&m, i, j) : 0;
+			if (r < 0)
+				return r;
+		}
+	return m.at[a->len] >> b->len & 1;
+}

@@ -35,5 +35,11 @@ int glob_match(const struct glob *g, const char *path, uint64_t components);
 /* Could the pattern match a name strictly below dir? */
 bool glob_reaches_below(const struct glob *g, const char *dir);
 
+/*
+ * Is there a path that both match, counting what lies below a tree's match as its own? 1, 0 or
+ * -ENOMEM.
+ */
+int glob_meets(const struct glob *a, bool a_tree, const struct glob *b, bool b_tree);
+
 /* Does the text hold an unescaped * or ?; its first component that does (offset), or n. */
 size_t glob_first_wild(const char *text, size_t n);

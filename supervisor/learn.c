@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -277,7 +278,9 @@ static int each_need(struct learn *l, const struct trace_event *ev, take_fn *tak
 		const struct trace_path *p = &ev->path[i];
 		if (!access[i])
 			continue;
-		if (!p->real || p->real[0] != '/') {
+		/* No path is longer, and what is made of one may go as deep as it has components.
+		 */
+		if (!p->real || p->real[0] != '/' || strlen(p->real) >= PATH_MAX) {
 			l->nameless++;
 			continue;
 		}

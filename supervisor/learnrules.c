@@ -5,6 +5,7 @@
 #include "supervisor/breadth.h"
 #include "supervisor/learn_inside.h"
 #include "supervisor/presets.h"
+#include "supervisor/reach.h"
 #include "tracer/util.h"
 
 #include <ctype.h>
@@ -216,10 +217,13 @@ static char *pattern_of(const struct learn *l, const struct learn_rule *r)
 			buf_add_char(&out, '\\');
 		buf_add_char(&out, *s);
 	}
-	if (generalise(slash + 1, &out) && !out.failed)
-		return buf_take(&out);
+	char *pattern AUTOFREE = generalise(slash + 1, &out) && !out.failed ? buf_take(&out) : NULL;
 	buf_free(&out);
-	return NULL;
+	/* Names that nobody saw come with a pattern, and they may be what nobody should open. */
+	const struct rule rule = {
+		.effect = EFFECT_ALLOW, .kind = RULE_GLOB, .access = r->access, .path = pattern};
+	size_t count;
+	return pattern && !reach_sensitive(l->base, &rule, &count) ? TAKE_PTR(pattern) : NULL;
 }
 
 /* Two or more with one pattern and the same accesses become that. */

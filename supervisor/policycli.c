@@ -156,28 +156,11 @@ int policycli_confirm(const struct policycli *c, const char *question)
 	return yes ? POLICYCLI_FINE : POLICYCLI_NO;
 }
 
-/* What is on the list by name below a tree, the first of it; patterns are not told apart there. */
-static const struct rule *sensitive_below(const struct policy *marks, const struct rule *r,
-					  size_t *ret_count)
-{
-	const struct rule *first = NULL;
-	*ret_count = 0;
-	for (size_t i = 0; r->kind == RULE_TREE && i < policy_len(marks); i++) {
-		const struct rule *m = policy_at(marks, i);
-		if (!m->sensitive || !(m->access & r->access) || m->kind == RULE_GLOB ||
-		    m->kind == RULE_GLOB_EXACT || !reach_rule_below(m, r->path))
-			continue;
-		first = first ? first : m;
-		++*ret_count;
-	}
-	return first;
-}
-
 static void warn_rule(const struct policy *marks, const struct rule *r)
 {
 	bool itself = policy_sensitive_for(marks, r->path, r->access);
 	size_t count = 0;
-	const struct rule *below = itself ? NULL : sensitive_below(marks, r, &count);
+	const struct rule *below = itself ? NULL : reach_sensitive(marks, r, &count);
 	struct buf line = {0};
 	if (!itself && !below)
 		return;
@@ -185,7 +168,8 @@ static void warn_rule(const struct policy *marks, const struct rule *r)
 	buf_add_str(&line, itself ? " is on the sensitive list"
 				  : " opens what is on the sensitive list: ");
 	if (below)
-		policy_format_path(&line, below->path, false);
+		policy_format_path(&line, below->path,
+				   below->kind == RULE_GLOB || below->kind == RULE_GLOB_EXACT);
 	if (count > 1)
 		buf_addf(&line, " and %zu more", count - 1);
 	fprintf(stderr, "warder: %s\n", buf_str(&line));

@@ -1,5 +1,7 @@
 #include "supervisor/reach.h"
 
+#include "supervisor/glob.h"
+#include "tracer/buf.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -255,4 +257,63 @@ int reach_exceptions(const struct policy *p, bool **ret)
 	}
 	*ret = out;
 	return 0;
+}
+
+/* The rule's path as a pattern; NULL: there is no room, or it has too many components. */
+static struct glob *pattern_of(const struct rule *r)
+{
+	struct buf text = {0};
+	struct glob *g = NULL;
+
+	for (const char *s = r->path; *s; s++) {
+		if (!is_glob(r) && strchr("*?\\", *s))
+			buf_add_char(&text, '\\');
+		buf_add_char(&text, *s);
+	}
+	if (buf_error(&text) || glob_new(buf_str(&text), !is_exact(r), &g) < 0)
+		g = NULL;
+	buf_free(&text);
+	return g;
+}
+
+/* A kind of name in any directory ("*.key"): nearly every pattern could match one. */
+static bool is_kind_of_name(const struct rule *mark)
+{
+	return is_glob(mark) && !strncmp(mark->path, "/**/", 4) &&
+	       strpbrk(strrchr(mark->path, '/'), "*?");
+}
+
+/*
+ * Of a mark that is a pattern only what the rule's own matches are on: that such a mark could match
+ * below them is true of every one with a "**". What can't be weighed is told.
+ */
+static bool patterns_meet(const struct glob *pattern, const struct rule *r, const struct rule *mark)
+{
+	struct glob *other = pattern_of(mark);
+	bool tree = !is_exact(r) && !is_glob(mark);
+	bool meet = !pattern || !other || glob_meets(pattern, tree, other, !is_exact(mark)) != 0;
+
+	glob_free(other);
+	return meet;
+}
+
+const struct rule *reach_sensitive(const struct policy *marks, const struct rule *r,
+				   size_t *ret_count)
+{
+	struct glob *pattern = is_glob(r) ? pattern_of(r) : NULL;
+	const struct rule *found = NULL;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < policy_len(marks); i++) {
+		const struct rule *m = policy_at(marks, i);
+		if (!m->sensitive || !(m->access & r->access) || is_kind_of_name(m))
+			continue;
+		bool opens = is_glob(r) ? patterns_meet(pattern, r, m)
+					: r->kind == RULE_TREE && !is_glob(m) &&
+						  reach_rule_below(m, r->path);
+		found = found || !opens ? found : m;
+		*ret_count += opens;
+	}
+	glob_free(pattern);
+	return found;
 }

@@ -45,5 +45,12 @@ bool reach_is_exception(const struct policy *p, const struct rule *r);
 /* The same of every rule: *ret[i], the caller's to free, is of policy_at(p, i). 0 or -ENOMEM. Its
  * price is rules times allows, where asking for each by itself takes the square of the rules. */
 int reach_exceptions(const struct policy *p, bool **ret);
+/*
+ * What is on the sensitive list (the marks among these rules) that the pattern or tree opens, by
+ * the accesses that it has; NULL: nothing. That a tree holds what a mark's pattern matches is not
+ * told: nearly every one does. The first of *ret_count.
+ */
+const struct rule *reach_sensitive(const struct policy *marks, const struct rule *r,
+				   size_t *ret_count);
 /* The directory at or below which everything lies that the rule can match. 0; -ENAMETOOLONG. */
 int reach_root(const struct rule *r, char *ret, size_t size);

@@ -42,6 +42,17 @@ class LearnCase(RunCase):
 
 
 class ByHand(LearnCase):
+    def test_a_pattern_never_matches_the_sensitive_list(self):
+        trace = self.trace(*[("openat", f"/home/u/.bash_{n:08}", "write,create") for n in range(40)],
+                           *[("openat", f"/home/u/plain_{n:08}", "write,create") for n in range(40)])
+        rules = self.rules(trace)
+        self.assertTrue(any(rule.endswith("~/plain_*") for rule in rules), rules)
+        self.assertFalse([rule for rule in rules if ".bash_" in rule and "*" in rule], rules)
+
+    def test_what_is_longer_than_a_path_is_none(self):
+        trace = self.trace(("openat", "/a" * 500000, "read"), ("openat", "/home/u/data/in", "read"))
+        self.assertEqual(["allow r ~/data/in"], list(self.rules(trace)))
+
     def test_a_rule_says_who_how_often_in_how_many_and_what_else(self):
         one = self.trace(("openat", "/home/u/data/in", "read"), ("openat", "/home/u/data/in", "read"),
                          ("openat", "/home/u/out.txt", "write,create"))

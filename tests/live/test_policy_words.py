@@ -120,6 +120,18 @@ class Accept(PolicyCase):
         self.assertStatus(done)
         self.assertIn(".warder.policy: expected at most 1 MiB: the project's proposal is not used", done.err)
 
+    def test_a_pattern_that_opens_the_sensitive_list_is_pointed_out(self):
+        for rule, what in (("r ~/**", "/.ssh"), ("r /**", "/"), ("r ~/.ss?", "/.ssh"), ("rw ~/*", "/.ssh"),
+                           ("rw ~/.bash*", "/.bash"), ("r ~/.ssh/id_*", "/.ssh"), ("r ~/.b*_hist*", "/.*_history"),
+                           ("r ~/**/credentials", "/.ssh")):
+            self.propose(f"allow {rule}\n")
+            shown = self.answer("accept", typed="n\n")[1]
+            self.assertRegex(shown, r"warder: allow .* (opens what )?is on the sensitive list", rule)
+            self.assertIn(what, shown)
+        for rule in ("r ~/src/*.c", "r ~/.sh?", "r ~/bashful*/x", "r ~/x*y"):
+            self.propose(f"allow {rule}\n")
+            self.assertNotIn("sensitive", self.answer("accept", typed="n\n")[1], rule)
+
     def test_odd_files_are_no_proposals(self):
         self.propose("allow r\n")
         done = self.run_report("--", "true")
@@ -283,6 +295,11 @@ class Change(PolicyCase):
 @both_users
 class Import(PolicyCase):
     TEXT = "allow r ~/a  # who\n\n# a heading\nallow  rw   ~/b\nuse git\ndeny r ~/a/b exact # no\n"
+
+    def test_many_lines_are_not_compared_each_with_each(self):
+        rules = "".join(f"allow r /nowhere/{i}\n" for i in range(40000))
+        self.policy("import", "--yes", self.write("outside/many", rules))
+        self.assertIn("nothing new", self.policy("import", "--yes", self.write("outside/many", rules)).out)
 
     def test_shows_a_diff_and_asks(self):
         self.policy("allow", "r", "/kept")
