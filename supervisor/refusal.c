@@ -350,10 +350,13 @@ void refusal_confined(struct run *r, const struct tracer_event *ev)
 	int err = r->netdomains ? tracee_fd_take(view, (int)ev->call->args[0], &ruleset) : -ENOMEM;
 	if (!err)
 		err = netdomains_add(r->netdomains, ev->own_net, ruleset, is_net_used, r, &number);
-	if (err && err != -ESRCH)
+	bool is_news = err && err != -ESRCH && err != r->netdomains_error;
+	if (is_news) {
+		r->netdomains_error = err;
 		run_say(r,
 			"a program confined its own connections, and none can be made for it: %s",
 			strerror(-err));
+	}
 	tracer_confined(r->tracer, ev->who, number);
 }
 

@@ -150,6 +150,7 @@ struct run {
 	struct broker *broker;
 	struct slowfs *slowfs;
 	struct netdomains *netdomains; /* NULL until one is there */
+	int netdomains_error;	       /* why the last one couldn't be made: told once */
 	uint64_t broker_watch;
 	uint64_t shared_watch; /* 0: the session has no name */
 	struct pty *pty;

@@ -165,6 +165,23 @@ class OwnConnections(RunCase):
         self.assertEqual("0 13 " * 40, native.out)
         self.assertEqual(native.out, done.out, done)
 
+    def test_more_at_a_time_than_there_is_room_for_are_told_once(self):
+        text = CONNECTIONS + ("wait, done = os.pipe(); ready, say = os.pipe()\n"
+                              "for i in range(90):\n"
+                              "    if os.fork() == 0:\n"
+                              "        os.close(done); confine(net=2); os.write(say, b'x'); os.read(wait, 1)\n"
+                              "        os._exit(0)\n"
+                              "for i in range(90): os.read(ready, 1)\n"
+                              "os.close(done)\n"
+                              "for i in range(90): os.wait()\n"
+                              "print('all')\n")
+        native = self.native("/usr/bin/python3", "-IBc", text)
+        if "no such Landlock" in native.out:
+            self.skipTest("this kernel's Landlock knows no connections")
+        done = self.run_report("--", "/usr/bin/python3", "-IBc", text)
+        self.assertEqual("all\n", done.out, done)
+        self.assertEqual(1, done.err.count("none can be made for it"), done.err)
+
     def test_one_that_waits(self):
         """A connection that does not come about leaves others alone, and ends with a signal."""
         text = CONNECTIONS + ("import signal, time\n"
