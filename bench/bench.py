@@ -32,7 +32,7 @@ VERSIONS = {"gcc": "gcc --version", "git": "git --version", "node": "node --vers
 def parse():
     p = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     p.add_argument("-n", type=int, metavar="N",
-                   help="rounds that count (default: 7, or what fits in less than five minutes)")
+                   help="rounds that count (default: 7, or what fits in some minutes)")
     p.add_argument("--only", action="append", metavar="NAME", help="this workload, or `micro` (repeatable)")
     p.add_argument("--mode", action="append", metavar="NAME", help="this way to watch (repeatable)")
     p.add_argument("--smoke", action="store_true", help="tiny sizes, each once: does it all work?")
