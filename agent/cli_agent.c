@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A prompt read from stdin. */
 #define PROMPT_MAX (4u << 20)
@@ -62,6 +63,15 @@ static int set_stored_token(struct provider_config *c)
 	return c->stored_token_path ? 0 : -ENOMEM;
 }
 
+/*
+ * The demonstration answers a person who looks on, or who asked for it by name; a script that gave
+ * a prompt would take its words for a model's.
+ */
+static bool may_demonstrate(const struct options *o)
+{
+	return o->provider == PROVIDER_SCRIPT || (!o->prompt && isatty(STDIN_FILENO));
+}
+
 static int configure(struct agent *a, const struct options *o)
 {
 	struct provider_config *c = &a->config;
@@ -79,19 +89,21 @@ static int configure(struct agent *a, const struct options *o)
 	c->stall_timeout_s = o->stall_timeout;
 	if (c->kind == PROVIDER_AUTO && o->endpoint)
 		c->kind = PROVIDER_OPENAI;
-	c->script_text = demo_script;
+	c->script_text = may_demonstrate(o) ? demo_script : NULL;
 	a->kind = c->kind = provider_pick(c);
 	if (c->model)
 		a->model = strdup(c->model);
 	return c->model && !a->model ? -ENOMEM : 0;
 }
 
-static bool has_classic_token(const struct provider_config *c)
+static void tell_demonstration(const struct agent *a, const struct options *o)
 {
-	for (size_t i = 0; i < ARRAY_LEN(c->github_tokens); i++)
-		if (c->github_tokens[i] && token_kind(c->github_tokens[i]) == TOKEN_CLASSIC)
-			return true;
-	return false;
+	bool named = o->provider == PROVIDER_SCRIPT;
+	if (a->kind != PROVIDER_SCRIPT || a->config.script_path)
+		return;
+	cli_complain("%s%sthis is the built-in demonstration, a script that answers in a model's "
+		     "place (see warder agent --help)",
+		     named ? "" : provider_no_account(&a->config), named ? "" : ": ");
 }
 
 static int open_provider(struct agent *a, const struct options *o)
@@ -105,12 +117,7 @@ static int open_provider(struct agent *a, const struct options *o)
 		cli_complain("%s", error.text[0] ? error.text : strerror(-err));
 		return error.kind == PROVIDER_FAIL_CONFIG ? CLI_EXIT_USAGE : CLI_EXIT_TROUBLE;
 	}
-	if (a->kind == PROVIDER_SCRIPT && !a->config.script_path)
-		cli_complain("no account was found%s: this is the built-in demonstration, a script "
-			     "that answers in a model's place (see warder agent --help)",
-			     has_classic_token(&a->config)
-				     ? " (a classic GitHub token, ghp_, is none for Copilot)"
-				     : "");
+	tell_demonstration(a, o);
 	return 0;
 }
 

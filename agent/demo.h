@@ -1,6 +1,6 @@
 /*
- * demo: the answers of the script provider where there is no account: demo/script.jsonl, compiled
- * in.
+ * demo: what the script provider plays in a conversation without an account, or where it was named
+ * without a file: demo/script.jsonl, compiled in.
  */
 #pragma once
 

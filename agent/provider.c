@@ -206,6 +206,15 @@ enum provider_kind provider_pick(struct provider_config *c)
 	return c->openai_base_url || c->openai_key ? PROVIDER_OPENAI : PROVIDER_SCRIPT;
 }
 
+const char *provider_no_account(const struct provider_config *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(c->github_tokens); i++)
+		if (c->github_tokens[i] && token_kind(c->github_tokens[i]) == TOKEN_CLASSIC)
+			return "no account was found (a classic GitHub token, ghp_, is none for "
+			       "Copilot)";
+	return "no account was found";
+}
+
 static int check_http(enum provider_kind kind, struct provider_error *ret_error)
 {
 	const char *missing = kind == PROVIDER_SCRIPT ? NULL : http_missing();
@@ -237,6 +246,7 @@ int provider_open(struct provider_config *c, struct provider **ret,
 		return provider_script_open_text("the built-in script", c->script_text, ret,
 						 ret_error);
 	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
-			     "there is no model to ask: run `warder login`, set OPENAI_API_KEY, or "
-			     "give --endpoint or --script");
+			     "%s: run `warder login`, set OPENAI_API_KEY, or give --endpoint; "
+			     "--provider script plays the demonstration",
+			     provider_no_account(c));
 }

@@ -171,7 +171,8 @@ struct provider_config {
 	char *ca_file;		 /* CURL_CA_BUNDLE, SSL_CERT_FILE */
 	char *ca_dir;		 /* SSL_CERT_DIR */
 	char *script_path;	 /* --script; set by the caller */
-	const char *script_text; /* the embedded default, on loan; set by the caller */
+	const char *script_text; /* the embedded script, on loan; set by the caller, where it
+				    may stand for a model */
 
 	/*
 	 * What Copilot is told we are (WARDER_COPILOT_INTEGRATION_ID, _EDITOR_VERSION,
@@ -209,6 +210,8 @@ int provider_config_set(char **field, const char *value);
  * embedded one.
  */
 enum provider_kind provider_pick(struct provider_config *c);
+/* That none is set up, in words, with the token that is no account where there is one. */
+const char *provider_no_account(const struct provider_config *c);
 /*
  * Look for a GitHub token into c->token, once: as token_find(), for the host that c names. May
  * block some seconds, where gh is asked. -EINVAL also: the host or its URLs are none; then

@@ -111,13 +111,13 @@ Test(provider, picks)
 	}
 }
 
-Test(provider, without_an_account_the_built_in_script_answers)
+Test(provider, without_an_account_the_built_in_script_answers_where_it_may)
 {
 	struct provider_config c = {0};
 	struct provider *p = NULL;
 	struct provider_error error = {0};
 	cr_assert_eq(provider_open(&c, &p, &error), -EIO);
-	cr_assert(strstr(error.text, "warder login") && strstr(error.text, "--script"));
+	cr_assert(strstr(error.text, "warder login") && strstr(error.text, "--provider script"));
 	c.script_text = "{\"role\":\"assistant\",\"content\":\"hi\"}\n";
 	cr_assert_eq(provider_open(&c, &p, &error), 0, "%s", error.text);
 	cr_assert_str_eq(p->ops->name, "script");
