@@ -383,6 +383,10 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 	}
 	say_notes(o, s);
 	int status = run_command(o, argv, s, in);
+	int err = session_remove_tmpdir(s);
+	if (err)
+		cli_complain("the temporary directory %s could not be removed whole: %s",
+			     session_tmpdir(s), strerror(-err));
 	session_free(s);
 	return status;
 }

@@ -40,6 +40,15 @@ int dirwalk_open_parent(const char *path)
 	return dirwalk_open(n ? dir : "/");
 }
 
+int dirwalk_chmod(int fd, mode_t mode)
+{
+	char self[40];
+
+	/* fchmod() takes no O_PATH descriptor, and what may not be read gives no other. */
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return chmod(self, mode) ? -errno : 0;
+}
+
 int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left)
 {
 	size_t n = strlen(path);

@@ -37,6 +37,8 @@ typedef int dirwalk_fn(void *arg, struct dirwalk *w, int fd, const struct stat *
 int dirwalk_open(const char *path);
 /* The same for the directory that a path lies in. */
 int dirwalk_open_parent(const char *path);
+/* The mode of what the descriptor (O_PATH, too) is; /proc is needed. 0 or -errno. */
+int dirwalk_chmod(int fd, mode_t mode);
 /* Start at this path, with this bound. -ENAMETOOLONG. */
 int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left);
 /*

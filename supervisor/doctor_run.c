@@ -6,6 +6,7 @@
 #include "supervisor/doctor_probes.h"
 
 #include "supervisor/environ.h"
+#include "supervisor/rmtree.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void tear_down(struct attempt *a)
 {
 	json_free(a->said);
 	if (a->dir)
-		(void)environ_tmpdir_remove(a->dir); /* what is left lies in TMPDIR */
+		(void)rmtree_remove(a->dir); /* what is left lies in TMPDIR */
 	free(a->dir);
 }
 

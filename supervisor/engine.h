@@ -44,6 +44,11 @@ struct session;
  */
 int session_new(const struct session_options *o, struct session **ret,
 		struct policy_error *ret_error);
+/*
+ * The temporary directory with all that commands left in it, unless it outlives the session or
+ * this was called before. 0, or -errno: something stays. session_free() does it without a word.
+ */
+int session_remove_tmpdir(struct session *s);
 void session_free(struct session *s);
 struct loop *session_loop(struct session *s);
 const struct policy *session_policy(const struct session *s); /* rules and answers */

@@ -5,10 +5,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* zsh's here-documents go to TMPPREFIX, the rest of the world uses the others. */
@@ -102,22 +99,5 @@ int environ_tmpdir_make(char *const *env, char **ret)
 		return err;
 	}
 	*ret = dir;
-	return 0;
-}
-
-/* A directory the command made unreadable is still ours to empty. */
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)ftw;
-	if (type == FTW_DNR && !chmod(path, 0700))
-		return environ_tmpdir_remove(path) ? -1 : 0;
-	return remove(path) ? -1 : 0;
-}
-
-int environ_tmpdir_remove(const char *dir)
-{
-	if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT))
-		return errno ? -errno : -EIO;
 	return 0;
 }

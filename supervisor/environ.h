@@ -17,6 +17,3 @@ void environ_free(char **env);
 
 /* A fresh 0700 directory below ${TMPDIR:-/tmp}, real path, owned. 0 or -errno. */
 int environ_tmpdir_make(char *const *env, char **ret);
-/* Remove it and all that is in it, following no symlink, crossing no mount. 0 or the first -errno.
- */
-int environ_tmpdir_remove(const char *dir);

@@ -1,6 +1,8 @@
 #include "supervisor/named.h"
 
+#include "supervisor/dirwalk.h"
 #include "supervisor/environ.h"
+#include "supervisor/rmtree.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -142,12 +144,22 @@ static char *noted_tmpdir(const char *dir)
 	return strndup(text, (size_t)n);
 }
 
-/* Its name is known to the tree, and the directory it is in may be anybody's. */
-static bool is_ours(const char *dir)
+/*
+ * Its name is known to the tree, and the directory it is in may be anybody's; its mode is whatever
+ * a command of ours left it (out parameter). A descriptor (O_PATH), or -errno: not ours, or gone.
+ */
+static int open_ours(const char *dir, mode_t *ret_mode)
 {
+	int fd AUTOCLOSE = dirwalk_open(dir);
 	struct stat st;
-	return !lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-	       !(st.st_mode & 077);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return -EPERM;
+	*ret_mode = st.st_mode & 07777;
+	return TAKE_FD(fd);
 }
 
 static int note_tmpdir(const char *dir, const char *tmpdir)
@@ -162,10 +174,19 @@ static int note_tmpdir(const char *dir, const char *tmpdir)
 	return write(fd, tmpdir, n) == (ssize_t)n ? 0 : -EIO;
 }
 
-static int find_tmpdir(const struct named *n, char *const *env, char **ret)
+/* The one that there is, private again. 0 or -errno. */
+static int use_tmpdir(const char *dir, mode_t *ret_mode)
+{
+	int fd AUTOCLOSE = open_ours(dir, ret_mode);
+	if (fd < 0)
+		return fd;
+	return *ret_mode != 0700 ? dirwalk_chmod(fd, 0700) : 0;
+}
+
+static int find_tmpdir(const struct named *n, char *const *env, char **ret, mode_t *ret_mode)
 {
 	char *noted AUTOFREE = noted_tmpdir(n->dir);
-	if (noted && is_ours(noted)) {
+	if (noted && !use_tmpdir(noted, ret_mode)) {
 		*ret = TAKE_PTR(noted);
 		return 0;
 	}
@@ -175,17 +196,28 @@ static int find_tmpdir(const struct named *n, char *const *env, char **ret)
 		err = note_tmpdir(n->dir, made);
 	if (err && made)
 		(void)rmdir(made);
-	if (!err)
-		*ret = TAKE_PTR(made);
-	return err;
+	if (err)
+		return err;
+	*ret_mode = 0700;
+	*ret = TAKE_PTR(made);
+	return 0;
 }
 
-int named_tmpdir(const struct named *n, char *const *env, char **ret)
+int named_tmpdir(const struct named *n, char *const *env, char **ret, mode_t *ret_mode)
 {
 	/* One run makes it. The directory's own lock: the session's is held by all of them. */
 	int dir AUTOCLOSE = open(n->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err = dir < 0 ? -errno : take_lock(dir, LOCK_EX);
-	return err ? err : find_tmpdir(n, env, ret);
+	return err ? err : find_tmpdir(n, env, ret, ret_mode);
+}
+
+/* 0, also where there is none of ours. */
+static int remove_tmpdir(const char *dir)
+{
+	char *noted AUTOFREE = noted_tmpdir(dir);
+	mode_t mode;
+	int fd AUTOCLOSE = noted ? open_ours(noted, &mode) : -ENOENT;
+	return fd < 0 ? 0 : rmtree_remove(noted);
 }
 
 /* ---- all of them ---- */
@@ -283,8 +315,6 @@ int named_end(const char *state_dir, const char *name)
 	int err = take_lock(lock, LOCK_EX | LOCK_NB);
 	if (err)
 		return err == -EWOULDBLOCK ? -EBUSY : err;
-	char *tmpdir AUTOFREE = noted_tmpdir(dir);
-	if (tmpdir && is_ours(tmpdir))
-		err = environ_tmpdir_remove(tmpdir);
+	err = remove_tmpdir(dir);
 	return err ? err : remove_files(dir);
 }

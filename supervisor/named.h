@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <time.h>
 
 #define NAMED_DIRECTORY "named"
@@ -34,9 +35,9 @@ int named_open(const char *state_dir, const char *name, struct named *ret,
 void named_close(struct named *n);
 /*
  * Its temporary directory (owned), made in env's TMPDIR where there is none or what is there is not
- * ours. 0 or -errno.
+ * ours. Its mode is 0700 again; *ret_mode is what a command had made of it. 0 or -errno.
  */
-int named_tmpdir(const struct named *n, char *const *env, char **ret);
+int named_tmpdir(const struct named *n, char *const *env, char **ret, mode_t *ret_mode);
 
 struct named_info {
 	const char *name; /* a loan */

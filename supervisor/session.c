@@ -6,6 +6,7 @@
 #include "supervisor/presets.h"
 #include "supervisor/proposal.h"
 #include "supervisor/reach.h"
+#include "supervisor/rmtree.h"
 #include "supervisor/terminals.h"
 #include "tracer/outfile.h"
 #include "tracer/util.h"
@@ -332,6 +333,24 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 	return err;
 }
 
+static int find_tmpdir(struct session *s, const struct session_options *o, struct policy_error *e)
+{
+	mode_t mode = 0700;
+	int err = o->name ? named_tmpdir(&s->named, o->env, &s->tmpdir, &mode)
+			  : environ_tmpdir_make(o->env, &s->tmpdir);
+	if (err)
+		return fail(e, err, "no private temporary directory can be made: %s",
+			    strerror(-err));
+	if (mode == 0700)
+		return 0;
+	struct buf b = {0};
+	buf_addf(&b,
+		 "an earlier command left the session's temporary directory with mode %04o; it "
+		 "is 0700 again",
+		 mode);
+	return add_note(s, buf_take(&b));
+}
+
 static int find_place(struct session *s, const struct session_options *o, struct policy_error *e)
 {
 	s->cwd = realpath(".", NULL);
@@ -354,12 +373,7 @@ static int find_place(struct session *s, const struct session_options *o, struct
 		s->tmp_shared = realpath(usual && usual[0] == '/' ? usual : "/tmp", NULL);
 		return 0;
 	}
-	err = o->name ? named_tmpdir(&s->named, o->env, &s->tmpdir)
-		      : environ_tmpdir_make(o->env, &s->tmpdir);
-	if (err)
-		return fail(e, err, "no private temporary directory can be made: %s",
-			    strerror(-err));
-	return 0;
+	return find_tmpdir(s, o, e);
 }
 
 static int make_id(char ret[33])
@@ -414,12 +428,18 @@ static void free_list(char **list)
 	free(list);
 }
 
+int session_remove_tmpdir(struct session *s)
+{
+	int err = s->tmpdir && !s->named.dir && !s->tmpdir_removed ? rmtree_remove(s->tmpdir) : 0;
+	s->tmpdir_removed = true;
+	return err;
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
 		return;
-	if (s->tmpdir && !s->named.dir)
-		environ_tmpdir_remove(s->tmpdir);
+	(void)session_remove_tmpdir(s);
 	session_unshare(s);
 	free(s->tmpdir);
 	free(s->tmp_shared);

@@ -15,8 +15,9 @@ struct session {
 	unsigned policy_version; /* counts changes: a compiled guard is good for one version */
 	struct store store;
 	struct project project;
-	char *home;	   /* loan of store's */
-	char *tmpdir;	   /* owned; NULL: shared. A named session's outlives this one */
+	char *home;   /* loan of store's */
+	char *tmpdir; /* owned; NULL: shared. A named session's outlives this one */
+	bool tmpdir_removed;
 	char *tmp_shared;  /* owned; --tmp shared: the user's own temporary directory */
 	char *cwd;	   /* owned */
 	struct pool *pool; /* NULL: nothing to gain, or no place for one */

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+from policy_help import PYTHON
 from run_help import TIMEOUT, WARDER, RunCase, Talk, allow, both_users, deny, main
 
 
@@ -68,6 +69,39 @@ class Session(RunCase):
         self.assertFalse(os.path.islink(done.out.strip()))
         self.assertStatus(self.session("end", "n"))
         self.assertTrue(os.path.exists(self.secret))
+
+    def test_whatever_a_command_left_is_removed(self):
+        """Deeper than any path is long, closed to itself, and with links that lead out."""
+        script = ("import os\nos.chdir(os.environ['TMPDIR'])\nprint(os.getcwd())\n"
+                  "os.makedirs('closed/in/side')\nos.makedirs('half/d')\n"
+                  f"os.symlink({self.outside!r}, 'half/d/link')\nos.symlink({self.outside!r}, 'link')\n"
+                  "os.chmod('closed/in', 0)\nos.chmod('closed', 0)\nos.chmod('half/d', 0o500)\n"
+                  "for i in range(3000): os.mkdir('d' * 100); os.chdir('d' * 100)\n"
+                  "open('f', 'w').close()\n")
+        for named in (["--session", "n"], []):
+            done = self.run_plain(*named, "--", PYTHON, "-c", script)
+            self.assertStatus(done)
+            self.assertEqual(done.err, "")
+            place = done.out.strip()
+            if named:
+                done = self.session("end", "n")
+                self.assertStatus(done)
+                self.assertEqual(done.err, "")
+            self.assertFalse(os.path.lexists(place), place)
+        self.assertTrue(os.path.exists(self.secret))
+
+    def test_a_mode_that_a_command_left_is_put_right(self):
+        for mode in ("755", "777", "0"):
+            place = self.run_plain("--session", "n", "--", "sh", "-c",
+                                   f"echo $TMPDIR; chmod {mode} $TMPDIR").out.strip()
+            done = self.run_plain("--session", "n", "--", "sh", "-c",
+                                  "echo $TMPDIR; stat -c %a $TMPDIR; touch $TMPDIR/f")
+            self.assertEqual(done.out, f"{place}\n700\n")
+            self.assertIn(f"with mode 0{mode:0>3}; it is 0700 again", done.err)
+            self.assertEqual(self.run_plain("--session", "n", "--", "true").err, "")
+            self.assertStatus(self.run_plain("--session", "n", "--", "sh", "-c", f"chmod {mode} $TMPDIR"))
+            self.assertStatus(self.session("end", "n"))
+            self.assertFalse(os.path.lexists(place))
 
     def test_an_answer_settles_what_waits_in_another_run(self):
         waits, asked = Talk(self, ["--session", "n", "--", "cat", self.secret]), None

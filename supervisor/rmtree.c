@@ -1,0 +1,152 @@
+#include "supervisor/rmtree.h"
+
+#include "supervisor/dirwalk.h"
+#include "tracer/util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define NAME_LEN   48
+#define PASSES_MAX 100
+
+struct removal {
+	int top;
+	uint64_t mark;	/* makes our names ones that nothing else has */
+	uint64_t moved; /* directories: name_of() each number below */
+	int err;	/* the first */
+};
+
+static void note(struct removal *r, int err)
+{
+	if (!r->err)
+		r->err = err;
+}
+
+static void name_of(const struct removal *r, uint64_t number, char ret[NAME_LEN])
+{
+	snprintf(ret, NAME_LEN, ".warder-%016" PRIx64 "-%" PRIu64, r->mark, number);
+}
+
+static bool is_ours(const struct removal *r, const char *name)
+{
+	char prefix[NAME_LEN];
+	int n = snprintf(prefix, sizeof(prefix), ".warder-%016" PRIx64 "-", r->mark);
+	return !strncmp(name, prefix, (size_t)n);
+}
+
+/* An O_PATH descriptor of a directory, which may be emptied now. -EBUSY: a mount point. */
+static int take_hold(int at, const char *name)
+{
+	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+	int fd AUTOCLOSE = (int)syscall(SYS_openat2, at, name, &how, sizeof(how));
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st))
+		return errno == EXDEV ? -EBUSY : -errno;
+	int err = (st.st_mode & 0700) != 0700 ? dirwalk_chmod(fd, 0700) : 0;
+	return err ? err : TAKE_FD(fd);
+}
+
+/* A directory that is not empty: out of the one it is in, and up to the top. 0 or -errno. */
+static int move_up(struct removal *r, int from, const char *name)
+{
+	char new[NAME_LEN];
+	/* Its own ".." changes, and that is a write to it. */
+	int fd AUTOCLOSE = take_hold(from, name);
+	if (fd < 0)
+		return fd;
+	name_of(r, r->moved, new);
+	if (renameat2(from, name, r->top, new, RENAME_NOREPLACE))
+		return -errno;
+	r->moved++;
+	return 0;
+}
+
+/* 0: it is not there any more. Or -errno. */
+static int remove_entry(struct removal *r, int dir, const char *name)
+{
+	if (!unlinkat(dir, name, 0))
+		return 0;
+	if (errno != EISDIR)
+		return -errno;
+	if (!unlinkat(dir, name, AT_REMOVEDIR))
+		return 0;
+	return errno == ENOTEMPTY ? move_up(r, dir, name) : -errno;
+}
+
+/* What is in it, once through. The number of entries that are gone. */
+static uint64_t look_through(struct removal *r, DIR *d)
+{
+	const struct dirent *e;
+	uint64_t gone = 0;
+	rewinddir(d);
+	for (errno = 0; (e = readdir(d)); errno = 0) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || is_ours(r, e->d_name))
+			continue;
+		int err = remove_entry(r, dirfd(d), e->d_name);
+		if (!err)
+			gone++;
+		else
+			note(r, err);
+	}
+	if (errno)
+		note(r, -errno);
+	return gone;
+}
+
+/*
+ * Some file systems pass entries over where others are removed meanwhile: until nothing more goes.
+ */
+static int empty(struct removal *r, int fd)
+{
+	int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = dir < 0 ? NULL : fdopendir(dir);
+	if (!d) {
+		int err = -errno;
+		util_close(&dir);
+		return err;
+	}
+	for (int i = 0; i < PASSES_MAX && look_through(r, d); i++)
+		;
+	closedir(d);
+	return 0;
+}
+
+/* One that was moved up. */
+static int finish_moved(struct removal *r, uint64_t number)
+{
+	char name[NAME_LEN];
+	name_of(r, number, name);
+	int fd AUTOCLOSE = take_hold(r->top, name);
+	int err = fd < 0 ? fd : empty(r, fd);
+	return unlinkat(r->top, name, AT_REMOVEDIR) ? err ? err : -errno : 0;
+}
+
+int rmtree_remove(const char *dir)
+{
+	struct removal r = {.top = -1};
+	const char *name = strrchr(dir, '/') + 1;
+	int above AUTOCLOSE = dirwalk_open_parent(dir);
+	int top AUTOCLOSE = above < 0 ? above : take_hold(above, name);
+	if (top < 0)
+		return top;
+	if (getrandom(&r.mark, sizeof(r.mark), 0) != sizeof(r.mark))
+		return -EIO;
+	r.top = top;
+	int err = empty(&r, top);
+	if (err)
+		return err;
+	for (uint64_t i = 0; i < r.moved; i++)
+		if ((err = finish_moved(&r, i)))
+			note(&r, err);
+	return !unlinkat(above, name, AT_REMOVEDIR) ? 0 : r.err ? r.err : -errno;
+}
