@@ -36,7 +36,7 @@ void mcp_send(struct mcp *s, struct mcp_message *m)
 	jsonw_end_object(&m->w);
 	if (buf_error(&m->text) || !mcpout_line(s->out, m->text.data, m->text.len)) {
 		s->ended = true;
-		mcpcall_end_all(s);
+		mcpcall_end_all(s, NULL);
 	}
 	buf_free(&m->text);
 }
@@ -123,14 +123,19 @@ static void initialize(struct mcp *s, const char *id, const struct json *params)
 
 /* ---- what comes ---- */
 
-/* Owned; NULL where it is no string and no number. */
-static char *id_text(const struct json *id)
+/*
+ * An id as it is to be sent back, owned; NULL where it is no string and no number. With a U+0000 in
+ * it the value is not the whole of it.
+ */
+static char *id_text(const struct json *id, struct jsontext raw)
 {
 	struct buf text = {0};
 	struct jsonw w;
 	int64_t number;
 	if (!json_is_string(id) && !json_int(id, &number))
 		return NULL;
+	if (jsontext_has_nul(raw))
+		return strndup(raw.at, raw.len);
 	jsonw_init(&w, &text);
 	json_write(&w, id);
 	return buf_take(&text);
@@ -154,7 +159,7 @@ static void refuse_method(struct mcp *s, const char *id, const char *method)
 }
 
 static void take_request(struct mcp *s, const char *id, const char *method,
-			 const struct json *params)
+			 const struct json *params, struct jsontext raw)
 {
 	if (!strcmp(method, "initialize"))
 		initialize(s, id, params);
@@ -165,33 +170,35 @@ static void take_request(struct mcp *s, const char *id, const char *method,
 	else if (!strcmp(method, "tools/list"))
 		mcpcall_list(s, id);
 	else if (!strcmp(method, "tools/call"))
-		mcpcall_take(s, id, params);
+		mcpcall_take(s, id, params, raw);
 	else
 		refuse_method(s, id, method);
 }
 
-static void take_notification(struct mcp *s, const char *method, const struct json *params)
+static void take_notification(struct mcp *s, const char *method, const struct json *params,
+			      struct jsontext raw)
 {
 	AUTOFREE
-	char *id = id_text(json_get(params, "requestId"));
+	char *id = id_text(json_get(params, "requestId"), jsontext_member(raw, "requestId"));
 	if (!strcmp(method, "notifications/cancelled") && id)
 		mcpcall_cancel(s, id);
 }
 
-static void take_message(struct mcp *s, const struct json *v)
+static void take_message(struct mcp *s, const struct json *v, struct jsontext raw)
 {
 	const char *method = json_get_str(v, "method"), *version = json_get_str(v, "jsonrpc");
 	const struct json *params = json_get(v, "params");
+	struct jsontext raw_params = jsontext_member(raw, "params");
 	AUTOFREE
-	char *id = id_text(json_get(v, "id"));
+	char *id = id_text(json_get(v, "id"), jsontext_member(raw, "id"));
 	if (!json_is_object(v) || !version || strcmp(version, "2.0") != 0)
 		mcp_error(s, id, INVALID_REQUEST, "expected a JSON-RPC 2.0 message");
 	else if (method && json_get(v, "id") && !id)
 		mcp_error(s, NULL, INVALID_REQUEST, "\"id\": expected a string or a number");
 	else if (method && id)
-		take_request(s, id, method, params);
+		take_request(s, id, method, params, raw_params);
 	else if (method)
-		take_notification(s, method, params);
+		take_notification(s, method, params, raw_params);
 	else if (json_get(v, "result") || json_get(v, "error"))
 		mcpask_answer(s, v);
 	else
@@ -210,11 +217,14 @@ static void take_line(struct mcp *s, const char *line, size_t n)
 		mcp_error(s, NULL, PARSE_ERROR, words);
 		return;
 	}
-	if (!json_is_array(v))
-		take_message(s, v);
-	for (const struct json *one = json_is_array(v) ? json_first(v) : NULL; one;
-	     one = json_next(one))
-		take_message(s, one);
+	const struct jsontext all = {line, n};
+	struct jsontext raw = json_is_array(v) ? jsontext_first(all) : all;
+	for (const struct json *one = json_is_array(v) ? json_first(v) : v; one;
+	     one = json_next(one)) {
+		take_message(s, one, raw);
+		if (raw.len)
+			raw = jsontext_next(all, raw);
+	}
 	json_free(v);
 }
 
@@ -262,7 +272,7 @@ static void on_input(void *arg, int fd, uint32_t events)
 	if (s->in.len)
 		take_piece(s, "", 0, true);
 	s->ended = true;
-	mcpcall_end_all(s);
+	mcpcall_end_all(s, "the client closed stdin before it could be run");
 }
 
 /* ---- life ---- */
@@ -283,7 +293,7 @@ static int serve(struct mcp *s)
 			err = loop_turn(l, -1);
 	}
 	loop_remove(l, watch);
-	mcpcall_end_all(s);
+	mcpcall_end_all(s, "warder was told to end before it could be run");
 	mcpout_free(s->out);
 	if (interrupt_ending())
 		return -interrupt_ending();

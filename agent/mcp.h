@@ -11,6 +11,7 @@
 #include "agent/toolrun.h"
 #include "tracer/buf.h"
 #include "tracer/json.h"
+#include "tracer/jsontext.h"
 
 #include <stdbool.h>
 
@@ -32,6 +33,7 @@ struct mcp_call {
 	char *arguments; /* owned: JSON text */
 	int64_t progress;
 	bool cancelled;
+	bool ended; /* by us: that is its answer */
 };
 
 /* A question that the client was asked. */
@@ -77,12 +79,16 @@ void mcp_begin_result(struct mcp_message *m, const char *id);
 
 /* mcpcall.c */
 void mcpcall_list(struct mcp *s, const char *id);
-void mcpcall_take(struct mcp *s, const char *id, const struct json *params);
+/* raw: the text of params. */
+void mcpcall_take(struct mcp *s, const char *id, const struct json *params, struct jsontext raw);
 /* Run the first of the queue, to its end. */
 void mcpcall_run(struct mcp *s);
 void mcpcall_cancel(struct mcp *s, const char *id);
-/* The client is gone, or we are told to end: what runs is ended, what waits is dropped. */
-void mcpcall_end_all(struct mcp *s);
+/*
+ * The client is gone, or we are told to end: what runs is ended, what waits is not run. words: each
+ * of the latter is answered with an error that says so. NULL: nobody reads that any more.
+ */
+void mcpcall_end_all(struct mcp *s, const char *words);
 void mcpcall_progress(struct mcp *s, const char *words);
 
 /* mcpask.c */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INVALID_PARAMS = -32602, INTERNAL_ERROR = -32603 };
+enum { CALL_ENDED = -32000, INVALID_PARAMS = -32602, INTERNAL_ERROR = -32603 };
 
 /* ---- tools/list ---- */
 
@@ -89,13 +89,16 @@ static struct mcp_call *make_call(const char *id, const char *name, const struct
 	return NULL;
 }
 
-void mcpcall_take(struct mcp *s, const char *id, const struct json *params)
+void mcpcall_take(struct mcp *s, const char *id, const struct json *params, struct jsontext raw)
 {
 	const char *name = json_get_str(params, "name");
 	struct buf words = {0};
 	struct mcp_call *c = NULL;
 	if (!name)
 		mcp_error(s, id, INVALID_PARAMS, "\"name\": expected a tool's name");
+	else if (jsontext_has_nul(raw))
+		mcp_error(s, id, INVALID_PARAMS,
+			  "no string with U+0000 in it can be given to a tool");
 	else if (!tools_find(name)) {
 		tools_write_unknown(&words, name);
 		mcp_error(s, id, INVALID_PARAMS, buf_str(&words));
@@ -147,12 +150,18 @@ void mcpcall_cancel(struct mcp *s, const char *id)
 	}
 }
 
-void mcpcall_end_all(struct mcp *s)
+void mcpcall_end_all(struct mcp *s, const char *words)
 {
-	while (s->queue)
-		call_free(shift(s));
-	if (s->running && !s->running->cancelled)
-		end_running(s);
+	while (s->queue) {
+		struct mcp_call *c = shift(s);
+		if (words)
+			mcp_error(s, c->id, CALL_ENDED, words);
+		call_free(c);
+	}
+	if (!s->running || s->running->cancelled)
+		return;
+	s->running->ended = words != NULL;
+	end_running(s);
 }
 
 /* ---- while it runs ---- */
@@ -254,6 +263,8 @@ void mcpcall_run(struct mcp *s)
 	s->running = NULL;
 	if (err)
 		mcp_error(s, c->id, INTERNAL_ERROR, strerror(-err));
+	else if (c->ended)
+		mcp_error(s, c->id, CALL_ENDED, "ended while it ran: the client closed stdin");
 	else if (!c->cancelled)
 		send_answer(s, c, &result);
 	if (!interrupt_ending())

@@ -215,6 +215,34 @@ class Mcp(RunCase):
         client.close()
         self.assertFalse(is_alive(int(self.read(mark))))
 
+    def test_what_waits_when_the_client_goes_is_answered(self):
+        client = self.client()
+        mark, never = os.path.join(self.project, "pid"), os.path.join(self.project, "never")
+        runs = client.post_call("run_shell", {"command": f"echo $$ >{mark}; sleep 100"})
+        waits = [client.post_call("run_shell", {"command": f"touch {never}"}) for _ in range(3)]
+        self.assertTrue(wait_until(lambda: os.path.exists(mark) and self.read(mark).strip()))
+        client.process.stdin.close()
+        for number in waits:
+            self.assertIn("closed stdin", client.answer_to(number)["error"]["message"])
+        self.assertIn("ended while it ran", client.answer_to(runs)["error"]["message"])
+        client.close()
+        self.assertFalse(os.path.exists(never))
+
+    def test_a_nul_in_a_string_is_not_where_it_ends(self):
+        client = self.client()
+        for id in ("a\0b", "\0", "a\\u0000", "\\\0"):
+            client.send(id=id, method="ping")
+            self.assertEqual(client.read(), {"jsonrpc": "2.0", "id": id, "result": {}})
+        client.send(id="a\0c", method="tools/call", params={"name": "run_shell", "arguments": {"command": "sleep 100"}})
+        client.send(id="a\0d", method="tools/call", params={"name": "run_shell", "arguments": {"command": "echo d"}})
+        client.send(method="notifications/cancelled", params={"requestId": "a\0c"})
+        self.assertEqual(client.read()["id"], "a\0d")
+        client.send(id=1, method="tools/call", params={"name": "run_shell", "arguments": {"command": "echo a\0b"}})
+        self.assertIn("U+0000", client.answer_to(1)["error"]["message"])
+        client.write(json.dumps([{"jsonrpc": "2.0", "id": i, "method": "ping"} for i in ("x\0", 1, "x\0y")]) + "\n")
+        self.assertEqual([client.read()["id"] for _ in range(3)], ["x\0", 1, "x\0y"])
+        client.close()
+
     def test_a_signal_ends_it_by_that_signal(self):
         client = self.client()
         client.process.send_signal(signal.SIGTERM)
