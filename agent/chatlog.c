@@ -4,6 +4,7 @@
 #include "agent/turn.h"
 #include "supervisor/escape.h"
 #include "supervisor/timestamp.h"
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -95,9 +96,15 @@ static int open_file(const char *dir, const char *id, int flags, int *ret)
 	char *path = NULL;
 	if (asprintf(&path, "%s/%s.jsonl", dir, id) < 0)
 		return -ENOMEM;
-	int fd AUTOCLOSE =
-		open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | flags, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
+	int fd AUTOCLOSE = outfile_open(path, O_RDWR | O_APPEND | flags, 0600);
+	struct stat st;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL; /* a FIFO would be read for ever */
+	if (flock(fd, LOCK_EX | LOCK_NB))
 		return -errno;
 	*ret = TAKE_FD(fd);
 	return 0;
@@ -205,8 +212,9 @@ void chatlog_release(struct chatlog *l)
 
 static void add_tokens(int64_t *sum, int64_t n)
 {
+	int64_t before = *sum > 0 ? *sum : 0;
 	if (n >= 0)
-		*sum = n + (*sum > 0 ? *sum : 0);
+		*sum = n > INT64_MAX - before ? INT64_MAX : before + n; /* a file says anything */
 }
 
 void chatlog_add_usage(struct provider_usage *u, const struct provider_usage *more)
@@ -279,6 +287,16 @@ static int take_line(struct reading *r, const struct json *v, const char **ret_w
 	return 0;
 }
 
+/* As all that we write. Of other bytes two ids would be one when they are written again. */
+static bool is_utf8(const char *line, size_t n)
+{
+	size_t len = 0;
+	for (size_t at = 0; at < n; at += len)
+		if (!(len = json_utf8_len(line + at, n - at)))
+			return false;
+	return true;
+}
+
 static int read_lines(struct reading *r, const char *id, const struct buf *text,
 		      struct policy_error *e)
 {
@@ -287,7 +305,8 @@ static int read_lines(struct reading *r, const char *id, const struct buf *text,
 		const char *why = "expected one JSON object on the line";
 		struct json *v = NULL;
 		size_t n = strcspn(text->data + at, "\n"), column = 0;
-		int err = json_parse(text->data + at, n, &v, &column);
+		int err = is_utf8(text->data + at, n) ? json_parse(text->data + at, n, &v, &column)
+						      : -EINVAL;
 		int64_t version;
 		if (!err && number == 1 &&
 		    (!json_get_int(v, "warder_session", &version) || version != 1)) {

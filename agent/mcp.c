@@ -246,7 +246,7 @@ static void take_piece(struct mcp *s, const char *p, size_t n, bool whole)
 	buf_reset(&s->in);
 }
 
-static void take_bytes(struct mcp *s, const char *p, size_t n)
+void mcp_feed(struct mcp *s, const char *p, size_t n)
 {
 	for (size_t at = 0; at < n && !s->ended;) {
 		const char *newline = memchr(p + at, '\n', n - at);
@@ -254,6 +254,14 @@ static void take_bytes(struct mcp *s, const char *p, size_t n)
 		take_piece(s, p + at, len, newline);
 		at += len + 1;
 	}
+}
+
+void mcp_feed_end(struct mcp *s)
+{
+	if (s->in.len && !s->ended)
+		take_piece(s, "", 0, true);
+	s->ended = true;
+	mcpcall_end_all(s, "the client closed stdin before it could be run");
 }
 
 /* Called only when there is something, so that read() never waits. */
@@ -266,13 +274,10 @@ static void on_input(void *arg, int fd, uint32_t events)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n > 0) {
-		take_bytes(s, chunk, (size_t)n);
+		mcp_feed(s, chunk, (size_t)n);
 		return;
 	}
-	if (s->in.len)
-		take_piece(s, "", 0, true);
-	s->ended = true;
-	mcpcall_end_all(s, "the client closed stdin before it could be run");
+	mcp_feed_end(s);
 }
 
 /* ---- life ---- */

@@ -66,6 +66,11 @@ struct mcp {
 	uint64_t asked;
 };
 
+/* Bytes of the client's, cut anywhere: each message is answered, or its call queued. */
+void mcp_feed(struct mcp *s, const char *p, size_t n);
+/* There are no more. */
+void mcp_feed_end(struct mcp *s);
+
 /* An object for the client is begun ("jsonrpc" is in it) and sent. */
 struct mcp_message {
 	struct buf text;

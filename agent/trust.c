@@ -5,6 +5,7 @@
 #include "supervisor/project.h"
 #include "supervisor/timestamp.h"
 #include "tracer/json.h"
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -50,8 +51,8 @@ static int open_file(const struct session *s, int flags, int *ret)
 	char *path = NULL;
 	if (asprintf(&path, "%s/trust.jsonl", session_store(s)->state_dir) < 0)
 		return -ENOMEM;
-	*ret = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
-	return *ret < 0 ? -errno : 0;
+	*ret = outfile_open(path, flags | O_NONBLOCK, 0600);
+	return *ret < 0 ? *ret : 0;
 }
 
 /* What a line says of this project under `key`. True: *ret is a copy, or NULL without memory. */

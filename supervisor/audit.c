@@ -2,6 +2,7 @@
 
 #include "supervisor/escape.h"
 #include "supervisor/timestamp.h"
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -25,9 +26,9 @@ static int check_file(int fd)
 
 int audit_open(const char *state_dir, const char *run, const char *label, struct audit *ret)
 {
-	int dir AUTOCLOSE = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int dir AUTOCLOSE = outfile_open(state_dir, O_PATH | O_DIRECTORY, 0);
 	if (dir < 0)
-		return -errno;
+		return dir;
 	/* Readable too: the last byte tells whether the last line was torn. */
 	int fd AUTOCLOSE = openat(
 		dir, "audit.jsonl",

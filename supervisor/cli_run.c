@@ -136,13 +136,12 @@ static int protect(const char *path, const char *what, struct session *s)
 	return session_add_rule(s, &rule);
 }
 
-static int protect_report(const char *file, int fd, struct session *s)
+static int protect_report(const char *real, int fd, struct session *s)
 {
 	struct stat st;
-	char *path AUTOFREE = realpath(file, NULL);
-	if (!fstat(fd, &st) && !S_ISREG(st.st_mode))
-		return 0;
-	return path ? protect(path, "the report", s) : -errno;
+	if (fstat(fd, &st))
+		return -errno;
+	return S_ISREG(st.st_mode) ? protect(real, "the report", s) : 0;
 }
 
 /* Where nothing is refused there is nothing to ask about. */
@@ -160,40 +159,58 @@ static bool permissive_is_alone(const struct cli_options *o)
 	return !o->permissive || !other;
 }
 
-/* Nothing is written where a symlink of an earlier command's leads. False: told. */
-static bool is_meant(const char *option, const char *file, const struct session *s)
+static void say_link(const char *option, const char *link)
+{
+	struct buf name = {0};
+	escape_add_str(&name, link);
+	cli_complain("%s: %s is a symlink that a command could have made: name the file itself",
+		     option, buf_str(&name));
+	buf_free(&name);
+}
+
+/* -ELOOP: since it was looked at, by a command of another run. */
+static void say_not_opened(const char *option, const char *file, int err)
+{
+	struct buf name = {0};
+	escape_add_str(&name, file);
+	cli_complain("%s: %s: %s", option, buf_str(&name),
+		     err == -ELOOP ? "a symlink is on the way that was not there just now"
+				   : strerror(-err));
+	buf_free(&name);
+}
+
+/*
+ * Nothing is written where a symlink of an earlier command's leads. The real name, owned, which is
+ * the one that was judged; NULL: told.
+ */
+static char *meant_file(const char *option, const char *file, const struct session *s)
 {
 	char *link AUTOFREE = NULL;
-	struct buf name = {0};
-	int err = session_doubts_file(s, file, &link);
-	if (!err)
-		return true;
-	escape_add_str(&name, link ? link : file);
+	char *real = NULL;
+	int err = session_doubts_file(s, file, &real, &link);
 	if (link)
-		cli_complain("%s: %s is a symlink that a command could have made: name the file "
-			     "itself",
-			     option, buf_str(&name));
-	else
-		cli_complain("%s: %s: %s", option, buf_str(&name), strerror(-err));
-	buf_free(&name);
-	return false;
+		say_link(option, link);
+	else if (err)
+		say_not_opened(option, file, err);
+	return real;
 }
 
 /* The report's file is opened before anything runs, so that the command can't put another in its
  * place. */
 static int open_report(const struct cli_options *o, struct session *s)
 {
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
 	if (!o->report || !strcmp(o->report, "-"))
 		return -1;
-	if (!is_meant("--report", o->report, s))
+	char *real AUTOFREE = meant_file("--report", o->report, s);
+	if (!real)
 		return -1;
-	int follow = outfile_is_device(o->report) ? 0 : O_NOFOLLOW;
-	int fd =
-		open(o->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | follow, 0600);
-	int err = fd < 0 ? -errno : protect_report(o->report, fd, s);
+	bool device = outfile_is_device(o->report);
+	int fd = device ? open(o->report, flags, 0600) : outfile_open(real, flags, 0600);
+	int err = fd >= 0 ? protect_report(real, fd, s) : device ? -errno : fd;
 	if (!err)
 		return fd;
-	cli_complain("--report: %s: %s", o->report, strerror(-err));
+	say_not_opened("--report", o->report, err);
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -209,15 +226,17 @@ static bool open_trace(const struct cli_options *o, struct session *s, struct tr
 	*ret = NULL;
 	if (!o->trace)
 		return true;
-	if (!is_meant("the trace", o->trace, s))
+	char *real AUTOFREE = meant_file("the trace", o->trace, s);
+	if (!real)
 		return false;
-	if (tracewrite_open(o->trace, ret, &why)) {
+	int err = tracewrite_open(real, ret, &why);
+	if (err) {
 		cli_complain("the trace can't be written: %s", why.text);
 		return false;
 	}
 	if (!tracewrite_is_temporary(*ret))
 		return true;
-	int err = protect(tracewrite_name(*ret), "the trace", s);
+	err = protect(tracewrite_name(*ret), "the trace", s);
 	if (!err)
 		err = protect(tracewrite_final_name(*ret), "the trace", s);
 	if (err)

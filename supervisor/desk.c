@@ -1,5 +1,6 @@
 #include "supervisor/desk.h"
 
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -29,10 +30,10 @@ struct desk {
 /* The directory of the sockets, made where it is missing; -errno. */
 static int open_directory(const char *state_dir)
 {
-	int state AUTOCLOSE = open(state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int state AUTOCLOSE = outfile_open(state_dir, O_PATH | O_DIRECTORY, 0);
 	struct stat st;
 	if (state < 0)
-		return -errno;
+		return state;
 	if (mkdirat(state, DESK_DIRECTORY, 0700) && errno != EEXIST)
 		return -errno;
 	int dir AUTOCLOSE =

@@ -1,5 +1,6 @@
 #include "supervisor/lastreport.h"
 
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -12,8 +13,7 @@
 
 static int open_dir(const struct store *s)
 {
-	int fd = open(s->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return outfile_open(s->state_dir, O_RDONLY | O_DIRECTORY, 0);
 }
 
 static int write_new(int dirfd, const char *name, const struct buf *text)

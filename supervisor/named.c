@@ -3,6 +3,7 @@
 #include "supervisor/dirwalk.h"
 #include "supervisor/environ.h"
 #include "supervisor/rmtree.h"
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -54,8 +55,7 @@ static int make_directory(const char *path)
 static int open_lock(const char *dir, int flags)
 {
 	char *path AUTOFREE = join(dir, LOCK);
-	int fd = path ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | flags, 0600) : -1;
-	return path ? fd < 0 ? -errno : fd : -ENOMEM;
+	return path ? outfile_open(path, O_RDWR | flags, 0600) : -ENOMEM;
 }
 
 static int take_lock(int fd, int how)
@@ -137,7 +137,7 @@ static char *noted_tmpdir(const char *dir)
 {
 	char text[PATH_MAX];
 	char *path AUTOFREE = join(dir, TMPDIR);
-	int fd AUTOCLOSE = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	int fd AUTOCLOSE = path ? outfile_open(path, O_RDONLY, 0) : -1;
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	if (n <= 0 || text[0] != '/')
 		return NULL;
@@ -167,10 +167,10 @@ static int note_tmpdir(const char *dir, const char *tmpdir)
 	char *path AUTOFREE = join(dir, TMPDIR);
 	if (!path)
 		return -ENOMEM;
-	int fd AUTOCLOSE = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd AUTOCLOSE = outfile_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	size_t n = strlen(tmpdir);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	return write(fd, tmpdir, n) == (ssize_t)n ? 0 : -EIO;
 }
 
@@ -206,8 +206,8 @@ static int find_tmpdir(const struct named *n, char *const *env, char **ret, mode
 int named_tmpdir(const struct named *n, char *const *env, char **ret, mode_t *ret_mode)
 {
 	/* One run makes it. The directory's own lock: the session's is held by all of them. */
-	int dir AUTOCLOSE = open(n->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int err = dir < 0 ? -errno : take_lock(dir, LOCK_EX);
+	int dir AUTOCLOSE = outfile_open(n->dir, O_RDONLY | O_DIRECTORY, 0);
+	int err = dir < 0 ? dir : take_lock(dir, LOCK_EX);
 	return err ? err : find_tmpdir(n, env, ret, ret_mode);
 }
 

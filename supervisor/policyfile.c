@@ -4,6 +4,7 @@
 #include "supervisor/glob.h"
 #include "supervisor/policyscan.h"
 #include "supervisor/presets.h"
+#include "tracer/outfile.h"
 #include "tracer/path.h"
 #include "tracer/util.h"
 
@@ -526,12 +527,12 @@ int policyfile_read(const char *file, bool nofollow, struct buf *ret,
 {
 	/* Our own file: O_NONBLOCK, a FIFO in its place must not hold us. One that the user names
 	 * may be a pipe, as in --policy <(...), and is waited for. */
-	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (nofollow ? O_NOFOLLOW | O_NONBLOCK : 0);
-	int fd AUTOCLOSE = open(file, flags);
-	if (fd < 0 && errno == ELOOP && nofollow)
+	int fd AUTOCLOSE = nofollow ? outfile_open(file, O_RDONLY | O_NONBLOCK, 0)
+				    : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd == -ELOOP && nofollow)
 		return file_fault(ret_error, file, "expected a file, not a symlink"), -ELOOP;
 	if (fd < 0)
-		return file_errno(ret_error, file, errno);
+		return file_errno(ret_error, file, nofollow ? -fd : errno);
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return file_errno(ret_error, file, errno);

@@ -248,26 +248,37 @@ bool session_doubts(const struct session *s, const struct rule *rule)
 	return rule->effect == EFFECT_ALLOW && !rule->sensitive && doubtful_link(s->policy, rule);
 }
 
-int session_doubts_file(const struct session *s, const char *file, char **ret_link)
+/* Not a device. *ret_link: a loan, or NULL. The rule's path is the file's real one. */
+static int judge_file(const struct session *s, const char *file, const char *full,
+		      struct rule *rule, const char **ret_link)
+{
+	struct stat st;
+	int err = policyfile_canonical_links(full, &rule->path, &rule->links, &rule->links_len);
+	*ret_link = err ? NULL : doubtful_link(s->policy, rule);
+	if (!lstat(full, &st) && S_ISLNK(st.st_mode))
+		*ret_link = file;
+	return *ret_link ? 0 : err;
+}
+
+int session_doubts_file(const struct session *s, const char *file, char **ret_real, char **ret_link)
 {
 	struct rule rule = {.effect = EFFECT_ALLOW};
 	char *full AUTOFREE = NULL;
-	struct stat st;
-	*ret_link = NULL;
+	const char *link = NULL;
+	*ret_real = *ret_link = NULL;
 	if (outfile_is_device(file))
-		return 0;
+		return outfile_resolve(file, ret_real);
 	if (asprintf(&full, "%s%s%s", file[0] == '/' ? "" : s->cwd, file[0] == '/' ? "" : "/",
 		     file) < 0)
 		return -ENOMEM;
-	int err = policyfile_canonical_links(full, &rule.path, &rule.links, &rule.links_len);
-	const char *link = err ? NULL : doubtful_link(s->policy, &rule);
-	if (!lstat(full, &st) && S_ISLNK(st.st_mode))
-		link = file;
-	if (link && !(*ret_link = strdup(link)))
-		err = -ENOMEM;
+	int err = judge_file(s, file, full, &rule, &link);
+	if (!err && link)
+		err = (*ret_link = strdup(link)) ? -ELOOP : -ENOMEM;
+	if (!err)
+		*ret_real = TAKE_PTR(rule.path);
 	free(rule.path);
 	free(rule.links);
-	return *ret_link ? -ELOOP : err;
+	return err;
 }
 
 /*

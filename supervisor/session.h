@@ -45,10 +45,12 @@ struct pool *session_pool(struct session *s);
 /* A symlink on the rule's way lies where the command may make names: it opens nothing. */
 bool session_doubts(const struct session *s, const struct rule *rule);
 /*
- * The same for the name of a file that we are to write: 0, or -ELOOP with the link (owned) that a
- * command could have made; another -errno without one.
+ * The same for the name of a file that we are to write: 0 and its real name (owned), which is the
+ * one to open (tracer/outfile.h), without following anything any more; -ELOOP with the link (owned)
+ * that a command could have made; another -errno with neither.
  */
-int session_doubts_file(const struct session *s, const char *file, char **ret_link);
+int session_doubts_file(const struct session *s, const char *file, char **ret_real,
+			char **ret_link);
 
 /* session_shared.c: --session NAME */
 /* 0, or -errno with a sentence. */

@@ -5,6 +5,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/policyscan.h"
 #include "supervisor/store.h"
+#include "tracer/outfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -51,12 +52,12 @@ static void edit_end(struct edit *e)
 
 static int open_dir(struct edit *e)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	e->dirfd = open(e->dir, flags);
-	if (e->dirfd < 0 && errno == ENOENT && mkdir(e->dir, 0700) == 0)
-		e->dirfd = open(e->dir, flags);
+	const int flags = O_RDONLY | O_DIRECTORY;
+	e->dirfd = outfile_open(e->dir, flags, 0);
+	if (e->dirfd == -ENOENT && mkdir(e->dir, 0700) == 0)
+		e->dirfd = outfile_open(e->dir, flags, 0);
 	if (e->dirfd < 0)
-		return fault_errno(e, errno);
+		return fault_errno(e, -e->dirfd);
 	struct stat st;
 	if (fstat(e->dirfd, &st) < 0)
 		return fault_errno(e, errno);

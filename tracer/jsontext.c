@@ -49,8 +49,10 @@ static struct jsontext value_at(const char *p, const char *end)
 
 struct jsontext jsontext_member(struct jsontext object, const char *key)
 {
+	if (!object.len)
+		return (struct jsontext){0};
 	const char *end = object.at + object.len;
-	const char *p = object.len ? skip_space(object.at, end) : end;
+	const char *p = skip_space(object.at, end);
 	if (p == end || *p != '{')
 		return (struct jsontext){0};
 	for (p = skip_space(p + 1, end); p < end && *p == '"'; p = skip_space(p + 1, end)) {
@@ -73,8 +75,10 @@ struct jsontext jsontext_member(struct jsontext object, const char *key)
 
 struct jsontext jsontext_first(struct jsontext array)
 {
+	if (!array.len)
+		return (struct jsontext){0};
 	const char *end = array.at + array.len;
-	const char *p = array.len ? skip_space(array.at, end) : end;
+	const char *p = skip_space(array.at, end);
 	if (p == end || *p != '[')
 		return (struct jsontext){0};
 	p = skip_space(p + 1, end);

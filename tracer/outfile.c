@@ -3,10 +3,14 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 static bool starts(const char *s, const char *prefix)
 {
@@ -49,4 +53,26 @@ int outfile_resolve(const char *file, char **ret)
 		return dir ? -errno : -ENOMEM;
 	const char *base = slash ? slash + 1 : file;
 	return asprintf(ret, "%s/%s", strcmp(real, "/") != 0 ? real : "", base) < 0 ? -ENOMEM : 0;
+}
+
+int outfile_open(const char *real, int flags, mode_t mode)
+{
+	struct open_how how = {.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY),
+			       .mode = flags & O_CREAT ? mode : 0,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	if (flags & O_PATH)
+		how.flags &= ~(uint64_t)O_NOCTTY; /* openat2(2) knows which go together */
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, real, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+int outfile_open_parent(const char *real)
+{
+	/* The dot: a symlink that is the last component would be opened itself. */
+	char *dir AUTOFREE = NULL;
+	if (asprintf(&dir, "%.*s/.", (int)(strrchr(real, '/') - real), real) < 0) {
+		dir = NULL;
+		return -ENOMEM;
+	}
+	return outfile_open(dir, O_PATH | O_DIRECTORY, 0);
 }

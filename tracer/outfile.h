@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 bool outfile_is_device(const char *file);
 /*
@@ -16,3 +17,10 @@ bool outfile_is_device(const char *file);
  * -ELOOP for a symlink.
  */
 int outfile_resolve(const char *file, char **ret);
+/*
+ * Open a real name (outfile_resolve()'s, or another without symlinks), close-on-exec. A symlink
+ * anywhere on the way was put there since it was looked at: -ELOOP. A descriptor or -errno.
+ */
+int outfile_open(const char *real, int flags, mode_t mode);
+/* The directory that it lies in, to make names in (O_PATH). */
+int outfile_open_parent(const char *real);

@@ -8,9 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -21,6 +23,7 @@
 
 struct tracewrite {
 	int fd;
+	int dir;     /* where both names are, O_PATH; -1: no temporary one */
 	char *name;  /* where it is now */
 	char *final; /* the name it is to have */
 	bool temporary;
@@ -291,13 +294,19 @@ int tracewrite_event(struct tracewrite *w, const struct trace_event *ev)
 	return put(w, ZSTD_e_flush);
 }
 
+/* Of an absolute name. */
+static const char *base(const char *name)
+{
+	return strrchr(name, '/') + 1;
+}
+
 int tracewrite_finish(struct tracewrite *w)
 {
 	struct trace_event end = {.kind = TRACE_END, .t_ns = w->written_ns, .events = w->events};
 	BUG(!w->has_header);
 	tracewrite_format(&end, &w->text);
 	int err = put(w, ZSTD_e_end);
-	if (!err && w->temporary && rename(w->name, w->final))
+	if (!err && w->temporary && renameat(w->dir, base(w->name), w->dir, base(w->final)))
 		err = w->failure = -errno;
 	if (err || !w->temporary)
 		return err;
@@ -345,9 +354,9 @@ void tracewrite_free(struct tracewrite *w)
 	if (!w)
 		return;
 	if (w->temporary && w->fd >= 0 && !w->has_header)
-		unlink(w->name);
-	if (w->fd >= 0)
-		close(w->fd);
+		unlinkat(w->dir, base(w->name), 0);
+	util_close(&w->fd);
+	util_close(&w->dir);
 	ZSTD_freeCStream(w->zstd);
 	free(w->packed);
 	buf_free(&w->text);
@@ -356,22 +365,48 @@ void tracewrite_free(struct tracewrite *w)
 	free(w);
 }
 
+#define TRIES 100
+
+/* As mkostemps(3), in our directory and not by its path. */
+static int make_temporary(struct tracewrite *w)
+{
+	for (int i = 0; i < TRIES; i++) {
+		uint32_t some;
+		if (getrandom(&some, sizeof(some), 0) != sizeof(some))
+			return -EIO;
+		free(w->name);
+		if (asprintf(&w->name, "%s.%08" PRIx32 ".part", w->final, some) < 0) {
+			w->name = NULL;
+			return -ENOMEM;
+		}
+		w->fd = openat(w->dir, base(w->name),
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (w->fd >= 0 || errno != EEXIST)
+			return w->fd < 0 ? -errno : 0;
+	}
+	return -EEXIST;
+}
+
 static int open_file(struct tracewrite *w)
 {
+	const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
 	struct stat st;
-	if (stat(w->final, &st) == 0 && !S_ISREG(st.st_mode)) {
+	bool device = outfile_is_device(w->final);
+	w->dir = device ? -1 : outfile_open_parent(w->final);
+	if (!device && w->dir < 0)
+		return w->dir;
+	bool there = device ? !stat(w->final, &st)
+			    : !fstatat(w->dir, base(w->final), &st, AT_SYMLINK_NOFOLLOW);
+	if (there && !S_ISREG(st.st_mode)) {
 		w->name = strdup(w->final);
-		int follow = outfile_is_device(w->final) ? 0 : O_NOFOLLOW;
-		w->fd = w->name ? open(w->final, O_WRONLY | O_CLOEXEC | O_NOCTTY | follow) : -1;
+		w->fd = device ? open(w->final, flags)
+			       : openat(w->dir, base(w->final), flags | O_NOFOLLOW);
 		return !w->name ? -ENOMEM : w->fd < 0 ? -errno : 0;
 	}
+	if (device && (w->dir = outfile_open_parent(w->final)) < 0)
+		return w->dir;
 	w->temporary = true;
-	if (asprintf(&w->name, "%s.XXXXXX.part", w->final) < 0) {
-		w->name = NULL;
-		return -ENOMEM;
-	}
-	w->fd = mkostemps(w->name, 5, O_CLOEXEC); /* 0600 */
-	return w->fd < 0 ? -errno : 0;
+	return make_temporary(w);
 }
 
 static int open_stream(struct tracewrite *w)
@@ -394,10 +429,9 @@ int tracewrite_open(const char *file, struct tracewrite **ret, struct trace_erro
 	struct tracewrite *w = calloc(1, sizeof *w);
 	if (!w)
 		return -ENOMEM;
-	w->fd = -1;
-	int err = outfile_resolve(file, &w->final);
-	if (!err)
-		err = open_file(w);
+	w->fd = w->dir = -1;
+	w->final = strdup(file);
+	int err = w->final ? open_file(w) : -ENOMEM;
 	if (!err)
 		err = open_stream(w);
 	if (err) {

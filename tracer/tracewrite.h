@@ -3,7 +3,8 @@
  *
  * The file has a temporary name beside the wanted one until it is whole (NAME.XXXXXX.part), so a
  * file of the final name is complete. What is not a regular file (a pipe, /dev/null) is written
- * straight. Mode 0600, close-on-exec, *.zst compressed.
+ * straight. The directory is held open: whoever moves it or puts another in its place moves the
+ * file with it. Mode 0600, close-on-exec, *.zst compressed.
  *
  * Events are gathered and written some 100 KiB at a time, and at the latest at the first event
  * half a second after: who dies leaves whole lines, and at most one that is cut. The first failure
@@ -15,7 +16,7 @@
 
 struct tracewrite;
 
-/* 0, or -errno with a sentence. */
+/* file: its real name (outfile.h). 0, or -errno with a sentence; -ELOOP: it is not, any more. */
 int tracewrite_open(const char *file, struct tracewrite **ret, struct trace_error *ret_error);
 /* 0 or -errno, as all that write. */
 int tracewrite_header(struct tracewrite *w, const struct trace_header *h);

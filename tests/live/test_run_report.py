@@ -10,7 +10,7 @@ import re
 import stat
 import unittest
 
-from run_help import NOBODY, WARDER, RunCase, both_users, deny, main
+from run_help import NOBODY, TIMEOUT, WARDER, RunCase, both_users, deny, main, wait_until
 
 FIELDS = {
     "warder_report": int, "version": str, "run": str, "label": (str, type(None)), "started": str,
@@ -123,6 +123,23 @@ class Report(RunCase):
         self.assertStatus(self.run_plain("--report", "../way/r.json", "--trace", "../way/t.jsonl", "--", "true"))
         self.assertEqual({"secret", "r.json", "t.jsonl", "last"}, set(os.listdir(self.outside)))
         self.assertStatus(self.run_plain("--report", "../way/last", "--", "true"), 125)
+
+    def test_nor_through_one_that_comes_meanwhile(self):
+        """Somebody swaps the directory for a symlink, over and over, as another run could."""
+        victim = os.path.join(self.dir, "home")
+        swapper = self.start([PYTHON, "-c",
+                              "import ctypes, os\n"
+                              "os.mkdir('d'); os.symlink('../home', 'l')\n"
+                              "open('ready', 'w').close()\n"
+                              "libc = ctypes.CDLL(None)\n"
+                              "while True: libc.renameat2(-100, b'd', -100, b'l', 2)\n"])
+        self.assertTrue(wait_until(lambda: os.path.exists(f"{self.project}/ready")))
+        for i in range(80):
+            done = self.run_plain("--report", f"d/r{i}", "--trace", f"d/t{i}", "--", "true")
+            self.assertIn(done.status, (0, 125), done)
+        swapper.terminate()
+        swapper.wait(TIMEOUT)
+        self.assertEqual(os.listdir(victim), [])
 
     def test_descriptors_are_written_to(self):
         for name in ("/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):

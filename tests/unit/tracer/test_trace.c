@@ -1,4 +1,5 @@
 #include "tests/tempdir.h"
+#include "tracer/outfile.h"
 #include "tracer/traceflags.h"
 #include "tracer/tracejson.h"
 #include "tracer/tracewrite.h"
@@ -304,7 +305,9 @@ static struct tracewrite *created(const char *file)
 	struct tracewrite *w;
 	struct trace_error why;
 	struct trace_header h = header();
-	int err = tracewrite_open(file, &w, &why);
+	char *real AUTOFREE = NULL;
+	cr_assert_eq(outfile_resolve(file, &real), 0);
+	int err = tracewrite_open(real, &w, &why);
 	cr_assert_eq(err, 0, "%s", err ? why.text : "");
 	cr_assert_eq(tracewrite_header(w, &h), 0);
 	return w;
@@ -454,6 +457,26 @@ Test(trace, a_directory_that_is_not_there)
 	struct trace_error why;
 	cr_expect_eq(tracewrite_open("/nonexistent/t", &w, &why), -ENOENT);
 	cr_expect_str_eq(why.text, "/nonexistent/t: No such file or directory");
+}
+
+/* Between the look at its name and the opening, and between the opening and the end. */
+Test(trace, a_directory_that_is_swapped_leads_nowhere_else, .init = enter, .fini = leave)
+{
+	struct tracewrite *w;
+	struct trace_error why;
+	char *real AUTOFREE = NULL;
+	cr_assert_eq(mkdir("d", 0700), 0);
+	cr_assert_eq(mkdir("victim", 0700), 0);
+	cr_assert_eq(outfile_resolve("d/t", &real), 0);
+	w = created("d/t");
+	cr_assert_eq(rename("d", "moved"), 0);
+	cr_assert_eq(symlink("victim", "d"), 0);
+	cr_expect_eq(tracewrite_finish(w), 0);
+	tracewrite_free(w);
+	cr_expect_eq(access("moved/t", F_OK), 0);
+	cr_expect_eq(tracewrite_open(real, &w, &why), -ELOOP);
+	cr_expect_eq(outfile_open(real, O_WRONLY | O_CREAT, 0600), -ELOOP);
+	cr_expect_eq(rmdir("victim"), 0, "something was written in it");
 }
 
 static void write_text(const char *file, const char *text)
