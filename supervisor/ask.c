@@ -40,6 +40,7 @@ void question_free(struct question *q)
 	free(q->path);
 	free(q->given);
 	free(q->path2);
+	free(q->note);
 	free(q->below);
 	free(q->text);
 	plan_scopes_release(&q->scopes);

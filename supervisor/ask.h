@@ -30,6 +30,7 @@ struct question {
 	char *path;	  /* owned */
 	char *given;	  /* owned or NULL */
 	char *path2;	  /* owned or NULL */
+	char *note;	  /* owned or NULL; why it is asked, where no rule says it */
 	char *below;	  /* owned or NULL; a directory that was asked about often (budget.h) */
 	unsigned marked;  /* the scope that is marked at first and that a no is about: 0, or where
 			   * `below` is the directory's */

@@ -231,14 +231,19 @@ void denial_list_release(struct denial_list *l)
 
 /* ---- as JSON ---- */
 
-void denial_write_access(struct jsonw *w, uint32_t access)
+static void write_accesses(struct jsonw *w, const char *key, uint32_t access)
 {
-	jsonw_key(w, "access");
+	jsonw_key(w, key);
 	jsonw_begin_array(w);
 	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
 		if (access & bit)
 			jsonw_str(w, access_name(bit));
 	jsonw_end_array(w);
+}
+
+void denial_write_access(struct jsonw *w, uint32_t access)
+{
+	write_accesses(w, "access", access);
 }
 
 static void write_paths(struct jsonw *w, const struct denial *d)
@@ -261,6 +266,30 @@ static void write_argv0(struct jsonw *w, const struct denial *d, bool no_redact)
 	if (buf_error(&text))
 		w->out->failed = true;
 	buf_free(&text);
+}
+
+void denial_add_gained(struct buf *out, uint32_t gained)
+{
+	const char *between = "its new place would open it to ";
+	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
+		if (!(bit & gained))
+			continue;
+		buf_addf(out, "%s%s", between, access_name(bit));
+		between = ", ";
+	}
+}
+
+char *denial_note(const struct denial *d)
+{
+	struct buf text = {0};
+	if (d->note)
+		buf_add_str(&text, d->note);
+	if (d->note && d->gained)
+		buf_add_str(&text, "; ");
+	denial_add_gained(&text, d->gained);
+	char *note = text.len ? buf_take(&text) : NULL;
+	buf_free(&text);
+	return note;
 }
 
 static void write_note(struct jsonw *w, const struct denial *d)
@@ -286,6 +315,8 @@ void denial_write(struct jsonw *w, const struct denial *d, bool no_redact)
 	char room[16];
 	write_paths(w, d);
 	denial_write_access(w, d->access);
+	if (d->gained)
+		write_accesses(w, "gained", d->gained);
 	jsonw_kstr(w, "call", d->call);
 	jsonw_kstr(w, "errno", denial_errno_name(d->error, room));
 	jsonw_kstr(w, "verdict", verdict_name(d->verdict));

@@ -29,6 +29,7 @@ struct denial {
 	char *path2;	  /* owned; rename and link: the other path */
 	bool path2_open;  /* path2 is allowed already: it is told, nothing is asked for it */
 	uint32_t access;  /* ACCESS_* needed */
+	uint32_t gained;  /* of these: what a moved thing's new place would open it to */
 	const char *call; /* static: a sysent's name */
 	int error;	  /* positive errno the call got first */
 	enum verdict verdict;
@@ -39,7 +40,7 @@ struct denial {
 	enum lifetime lifetime;
 	char *rule; /* owned; where the deciding rule stands ("~/.config/warder/policy:12"), or NULL
 		     */
-	char *note; /* owned or NULL */
+	char *note; /* owned or NULL; what else is known */
 	uint64_t count; /* 0 counts as 1 when added */
 	int64_t t_ms;	/* since the start, of the first */
 	unsigned run;	/* 1 for the first run */
@@ -67,6 +68,11 @@ const char *lifetime_name(enum lifetime l);
 const char *answered_by_name(enum answered_by b);
 /* "EACCES"; "E123" for a number without a name. */
 const char *denial_errno_name(int error, char room[16]);
+
+/* "its new place would open it to read, exec"; nothing for none. */
+void denial_add_gained(struct buf *out, uint32_t gained);
+/* `note` and `gained` as people read them: owned; NULL: there is no more to say, or no memory. */
+char *denial_note(const struct denial *d);
 
 /*
  * Owns its denials. One entry for each distinct (path, path2, access, verdict, allowed), first-seen

@@ -69,6 +69,7 @@ static struct question *question_about(struct run *r, const struct waiter *w,
 	q->path = strdup(d->path);
 	q->given = d->given ? strdup(d->given) : NULL;
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
+	q->note = denial_note(d);
 	q->access = d->access;
 	q->exists = d->exists;
 	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access) ||

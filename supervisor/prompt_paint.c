@@ -270,6 +270,13 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 	}
 	if (q->given && (v->details || !q->path2))
 		add_field(out, "given as", q->given, v);
+	if (q->note) {
+		struct buf text = {0};
+		escape_add_str(&text, q->note);
+		add_label(out, "because");
+		add_prose(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+		buf_free(&text);
+	}
 	if (q->sensitive) {
 		buf_add_str(out, "  ");
 		warn(out, v, "sensitive:");

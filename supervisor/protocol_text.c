@@ -80,6 +80,8 @@ void protocol_text_question(struct jsonw *w, const struct question *q)
 		jsonw_kint(w, "default_scope", q->marked);
 	}
 	write_access(w, q->access);
+	if (q->note)
+		jsonw_kstr(w, "note", q->note);
 	jsonw_kbool(w, "exists", q->exists);
 	jsonw_kbool(w, "sensitive", q->sensitive);
 	if (q->is_rerun) {
@@ -183,7 +185,7 @@ static int read_texts(const struct json *event, struct question *q)
 		char **field;
 	} texts[] = {{"exe", &q->exe},	   {"title", &q->title}, {"cwd", &q->cwd},
 		     {"path", &q->path},   {"given", &q->given}, {"path2", &q->path2},
-		     {"below", &q->below}, {"text", &q->text}};
+		     {"below", &q->below}, {"text", &q->text},	 {"note", &q->note}};
 	int err = read_argv(event, &q->argv);
 	for (size_t i = 0; !err && i < ARRAY_LEN(texts); i++)
 		err = copy_str(event, texts[i].key, texts[i].field);

@@ -467,6 +467,7 @@ static void record_gone(struct run *r, const struct waiter *w)
 	struct denial d = {.path = q->path,
 			   .given = q->given,
 			   .path2 = q->path2,
+			   .note = q->note,
 			   .access = q->access,
 			   .call = q->call,
 			   .error = EACCES,

@@ -173,6 +173,8 @@ static void as_recorded(struct replay *rp, const struct trace_event *ev)
 	tracewords_parse_lifetime(ev->lifetime, &d.lifetime);
 	d.rule = (char *)(uintptr_t)ev->rule;
 	d.note = (char *)(uintptr_t)ev->note;
+	/* More than the call needed is refused of a move that would gain it. */
+	d.gained = has_second(ev) ? asked[0] & ~tracewords_access(ev->path[0].access) : 0;
 	mark_by_rule(&d, rule_at(rp->recorded, ev->rule));
 	bool told_at_once = d.allowed || (d.by != BY_NONE && d.by != BY_POLICY) ||
 			    (ev->ent && ev->ent->group == SYS_GROUP_MOUNT);
@@ -225,6 +227,7 @@ struct word {
 	enum effect effect;
 	const struct rule *rule;
 	uint32_t asked[TRACE_PATHS];
+	uint32_t gained; /* of asked[0]: as judge_gained() */
 	const char *note;
 };
 
@@ -264,6 +267,7 @@ static void add_gained(const struct replay *rp, const struct trace_event *ev, st
 	if (!gained)
 		return;
 	w->effect = EFFECT_ASK;
+	w->gained = gained;
 	w->asked[0] |= gained | (tracewords_access(from->access) & ACCESS_MOVE);
 }
 
@@ -289,6 +293,7 @@ static void refuse(struct replay *rp, const struct trace_event *ev, const struct
 	d.by = decided ? BY_POLICY : BY_NONE;
 	d.lifetime = decided ? LIFETIME_SESSION : LIFETIME_ONCE;
 	d.note = (char *)(uintptr_t)w->note;
+	d.gained = w->gained;
 	if (w->rule) {
 		policy_format_place(&place, w->rule);
 		d.rule = place.data;

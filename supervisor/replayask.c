@@ -115,7 +115,8 @@ static struct question *question_about(const struct asking *k, const struct deni
 			       .cwd = strdup(""),
 			       .path = strdup(d->path),
 			       .given = d->given ? strdup(d->given) : NULL,
-			       .path2 = d->path2 ? strdup(d->path2) : NULL};
+			       .path2 = d->path2 ? strdup(d->path2) : NULL,
+			       .note = denial_note(d)};
 	q->sensitive = policy_sensitive_for(k->policy, d->path, d->access);
 	clock_gettime(CLOCK_REALTIME, &q->time);
 	if (q->exe && q->argv && q->cwd && q->path &&

@@ -59,6 +59,7 @@ static int compare_rest(const struct denial *a, const struct denial *b)
 	n = n ? n : by_number(a->lifetime, b->lifetime);
 	n = n ? n : by_text(a->rule, b->rule);
 	n = n ? n : by_text(a->note, b->note);
+	n = n ? n : by_number(a->gained, b->gained);
 	n = n ? n : by_number(a->after, b->after);
 	n = n ? n : by_number(a->after_value, b->after_value);
 	n = n ? n : by_number(a->is_dir, b->is_dir);
@@ -369,6 +370,7 @@ static int read_denial(const struct json *v, struct denial **item, size_t *len, 
 			   .note = lent(json_get_str(v, "note")),
 			   .call = ent ? ent->name : "",
 			   .access = access_of(json_get(v, "access")),
+			   .gained = access_of(json_get(v, "gained")),
 			   .error = error_of(json_get_str(v, "errno")),
 			   .allowed = answer && !strcmp(answer, "allow"),
 			   .count = count > 0 ? (uint64_t)count : 1,

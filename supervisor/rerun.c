@@ -31,6 +31,7 @@ static struct question *question_from(const struct run *r, const struct denial *
 	q->path = strdup(d->path);
 	q->given = d->given ? strdup(d->given) : NULL;
 	q->path2 = d->path2 ? strdup(d->path2) : NULL;
+	q->note = denial_note(d);
 	q->sensitive = policy_sensitive_for(r->session->policy, d->path, d->access);
 	q->no_saving = !r->session->saving;
 	if (q->argv && !q->argv[0])

@@ -207,6 +207,7 @@ static void ask_whole_move(struct run *r, const struct waiter *w, struct ruling 
 		return;
 	struct ruling whole = *out, refused = *out;
 	whole.effect = EFFECT_ASK;
+	whole.gained = gained;
 	whole.asked[0] |= gained | (gained ? w->verdict.need[0].access & ACCESS_MOVE : 0);
 	int err = guard_for(r, w, whole.asked, &g);
 	if (!err)

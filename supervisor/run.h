@@ -91,7 +91,8 @@ struct ruling {
 	const struct rule *rule;    /* a loan of the policy's, or NULL */
 	uint32_t asked[CALL_PATHS]; /* per path: the bits that are not allowed yet */
 	const char *note;	    /* static: why, where no rule says it; or NULL */
-	int error;		    /* what a refused call returns instead of its own errno; or 0 */
+	uint32_t gained; /* of asked[0]: what a moved thing's new place would open it to */
+	int error;	 /* what a refused call returns instead of its own errno; or 0 */
 };
 
 /* --permissive: a call that was judged at its entry and is not over yet. */

@@ -304,7 +304,7 @@ class Documented(RunCase):
     def reports(self):
         secret = self.write("outside/secret", "x")
         odd = self.write("outside/bytes\udcff", "x")
-        script = f"cat ../outside/secret '{odd}'; mv {secret} {self.outside}/moved; (sleep 60 &)"
+        script = f"cat ../outside/secret '{odd}'; mv {secret} {self.outside}/moved; mv {secret} here; (sleep 60 &)"
         yield self.run_report("--stacks", "--", "sh", "-c", script).report
         yield self.run_report("--permissive", "--", "cat", secret).report
         yield self.hold("--", "cat", secret, answer=lambda q: {"answer": "allow", "lifetime": "session"}).report

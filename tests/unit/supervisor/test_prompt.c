@@ -109,6 +109,18 @@ Test(prompt, narrow)
 			       "  [d] details  [?] help\n");
 }
 
+Test(prompt, why_it_is_asked)
+{
+	struct question q = reading();
+	q.note = (char *)"its new place would open it to exec\x1b";
+	const struct prompt_view v = {.width = 40};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert_not_null(strstr(text, "  because  its new place would open it\n"
+					"           to exec\\e\n"),
+			   "%s", text);
+}
+
 Test(prompt, several_wait)
 {
 	struct question q = reading(), other = reading();

@@ -12,7 +12,7 @@ static const char full[] =
 	"\"exe\":\"/usr/bin/mv\",\"title\":\"run_shell\",\"argv\":[\"mv\",\"a b\",\"\"],"
 	"\"cwd\":\"/srv\",\"call\":\"renameat2\",\"path\":\"/srv/a b\",\"given\":\"a b\","
 	"\"path2\":\"/srv/\\u00ff\",\"below\":\"/srv\",\"default_scope\":1,"
-	"\"access\":[\"delete\",\"move\"],\"exists\":true,\"sensitive\":true,"
+	"\"access\":[\"delete\",\"move\"],\"note\":\"it gains\",\"exists\":true,\"sensitive\":true,"
 	"\"lifetimes\":[\"once\",\"session\",\"always\"],"
 	"\"scopes\":[{\"path\":\"/srv/a b\",\"path2\":\"/srv/x\",\"kind\":\"exact\","
 	"\"access\":[\"delete\"],\"surplus\":0,\"sensitive\":true,\"rule\":\"allow delete x\"},"
@@ -40,6 +40,7 @@ Test(protocol_text, a_question_survives_the_way)
 	cr_assert_eq(q->scopes.len, 2);
 	cr_assert_str_eq(q->call, "renameat2");
 	cr_assert_str_eq(q->argv[1], "a b");
+	cr_assert_str_eq(q->note, "it gains");
 	cr_assert(q->exists && q->sensitive && !q->no_saving && !q->is_rerun);
 	jsonw_init(&w, &once);
 	protocol_text_question(&w, q);
