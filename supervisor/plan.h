@@ -59,6 +59,19 @@ int plan_scopes_elsewhere(const struct denial *d, const struct policy *policy, c
 int plan_scopes_below(const struct denial *d, const char *dir, const struct policy *policy,
 		      const char *home, struct scope_list *ret);
 
+/* Of a rule's denials those that needed one and the same access. */
+struct plan_part {
+	uint32_t needed;
+	uint64_t count;	   /* refusals */
+	size_t paths;	   /* distinct ones */
+	const char *argv0; /* who was refused first: loans of the denials */
+	const char *exe;
+	size_t first; /* place of its first denial */
+};
+
+/* What a rule tells apart; of more it tells the sum. */
+#define PLAN_PARTS_MAX 3
+
 /* A rule that would have allowed some denials. */
 struct plan_rule {
 	char *path;	      /* owned, absolute */
@@ -66,11 +79,11 @@ struct plan_rule {
 	uint32_t needed;      /* what was asked for */
 	uint32_t access; /* what the rule allows: needed, in whole letters except for one directory
 			  */
-	uint64_t count;	 /* refusals */
 	size_t paths;	 /* distinct ones it stands for */
-	const char *argv0; /* who was refused first: a loan of the denials */
-	const char *exe;
-	size_t first; /* place of its first denial */
+	size_t first;	 /* place of its first denial */
+	/* In the denials' order; `rest` is the sum of those beyond, its count is 0 without. */
+	struct plan_part part[PLAN_PARTS_MAX], rest;
+	size_t parts;
 };
 
 struct plan_rules {

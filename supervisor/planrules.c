@@ -78,11 +78,15 @@ static void gather_one(struct rules *r, const struct denial *d, const char *path
 		.path = strdup(path),
 		.kind = one_directory ? SCOPE_EXACT : SCOPE_TREE,
 		.needed = d->access,
-		.count = d->count,
 		.paths = 1,
-		.argv0 = d->argv0,
-		.exe = d->exe,
 		.first = place,
+		.part = {{.needed = d->access,
+			  .count = d->count,
+			  .paths = 1,
+			  .argv0 = d->argv0,
+			  .exe = d->exe,
+			  .first = place}},
+		.parts = 1,
 	};
 	if (rule.path)
 		fold_temporary(r, d, rule.path);
@@ -107,15 +111,54 @@ static int gather(struct rules *r, const struct denial_list *l)
 	return r->failed ? -ENOMEM : 0;
 }
 
+static void add_to_part(struct plan_part *into, const struct plan_part *from)
+{
+	uint32_t needed = into->needed | from->needed;
+	uint64_t count = into->count + from->count;
+	size_t paths = into->paths + from->paths;
+	if (!into->count || from->first < into->first)
+		*into = *from;
+	into->needed = needed;
+	into->count = count;
+	into->paths = paths;
+}
+
+static int by_first_of_part(const void *a, const void *b)
+{
+	const struct plan_part *x = a, *y = b;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+/* What needed the same becomes one part; the latest beyond PLAN_PARTS_MAX are told as a sum. */
+static void absorb_parts(struct plan_rule *into, const struct plan_rule *from)
+{
+	struct plan_part all[2 * PLAN_PARTS_MAX];
+	size_t n = into->parts;
+	memcpy(all, into->part, n * sizeof *all);
+	for (size_t i = 0; i < from->parts; i++) {
+		size_t at = 0;
+		while (at < n && all[at].needed != from->part[i].needed)
+			at++;
+		if (at == n)
+			all[n++] = from->part[i];
+		else
+			add_to_part(&all[at], &from->part[i]);
+	}
+	qsort(all, n, sizeof *all, by_first_of_part);
+	into->parts = n < PLAN_PARTS_MAX ? n : PLAN_PARTS_MAX;
+	memcpy(into->part, all, into->parts * sizeof *all);
+	for (size_t i = into->parts; i < n; i++)
+		add_to_part(&into->rest, &all[i]);
+	if (from->rest.count)
+		add_to_part(&into->rest, &from->rest);
+}
+
 static void absorb(struct plan_rule *into, struct plan_rule *from)
 {
-	if (from->first < into->first) {
+	absorb_parts(into, from);
+	if (from->first < into->first)
 		into->first = from->first;
-		into->argv0 = from->argv0;
-		into->exe = from->exe;
-	}
 	into->needed |= from->needed;
-	into->count += from->count;
 	into->paths += from->paths;
 	rule_release(from);
 }
@@ -143,6 +186,8 @@ static void merge_same_path(struct rules *r)
 		a->kind = a->kind == SCOPE_TREE ? a->kind : b->kind;
 		b->paths = 0;
 		absorb(a, b);
+		for (size_t k = 0; k < a->parts; k++)
+			a->part[k].paths = 1;
 	}
 	compact(r);
 }

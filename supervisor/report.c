@@ -271,20 +271,51 @@ static void add_shown_path(struct buf *out, const char *path, const char *home)
 	buf_free(&b);
 }
 
-static void add_rule_line(struct buf *out, const struct plan_rule *r, const struct denial *first,
+static void add_note(struct buf *out, const struct denial *d)
+{
+	char *note AUTOFREE = denial_note(d);
+	if (!note)
+		return;
+	buf_add_str(out, d->verdict == VERDICT_OTHER ? ": " : "; ");
+	escape_add_str(out, note);
+}
+
+/* Who was refused it, and how often; several: the line is about more than one path. */
+static void add_part(struct buf *out, const struct plan_part *p, const struct denial *first,
+		     bool several)
+{
+	buf_add_str(out, " (");
+	add_program(out, p->argv0, p->exe);
+	if (several)
+		buf_addf(out, ", %zu path%s", p->paths, p->paths == 1 ? "" : "s");
+	buf_addf(out, ", %" PRIu64 "×", p->count);
+	add_after(out, first);
+	add_note(out, first);
+	buf_add_char(out, ')');
+}
+
+/* Each access that was refused apart is told apart: "read ~/f (cat, 2×), write (sh, 1×)". */
+static void add_rule_line(struct buf *out, const struct plan_rule *r, const struct denial *denials,
 			  const char *home)
 {
-	add_verb(out, first);
-	add_names(out, r->needed);
-	buf_add_char(out, ' ');
-	add_shown_path(out, r->path, home);
-	buf_add_str(out, " (");
-	add_program(out, r->argv0, r->exe);
-	if (r->paths > 1)
-		buf_addf(out, ", %zu paths", r->paths);
-	buf_addf(out, ", %" PRIu64 "×", r->count);
-	add_after(out, first);
-	buf_add_str(out, "); to allow: warder policy allow ");
+	add_verb(out, &denials[r->first]);
+	for (size_t i = 0; i < r->parts; i++) {
+		const struct plan_part *p = &r->part[i];
+		bool last = i + 1 == r->parts && !r->rest.count;
+		buf_add_str(out, !i ? "" : last ? " and " : ", ");
+		add_names(out, p->needed);
+		if (!i) {
+			buf_add_char(out, ' ');
+			add_shown_path(out, r->path, home);
+		}
+		add_part(out, p, &denials[p->first], r->paths > 1);
+	}
+	if (r->rest.count) {
+		buf_add_str(out, " and ");
+		add_names(out, r->rest.needed);
+		buf_addf(out, " (%" PRIu64 "×)", r->rest.count);
+	}
+	buf_add_str(out, "; to allow: warder policy allow ");
 	access_format(out, r->access);
 	buf_add_char(out, ' ');
 	shellword_add_path(out, r->path, home);
@@ -302,6 +333,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 	add_program(out, d->argv0, d->exe);
 	buf_addf(out, ", %" PRIu64 "×", d->count);
 	add_after(out, d);
+	add_note(out, d);
 	buf_add_str(out, "); ");
 	if (!d->forbidden && d->by == BY_USER) {
 		buf_add_str(out, "to undo: warder policy --project forget ");
@@ -339,10 +371,7 @@ static void add_why(struct buf *out, const struct denial *d, const char *home)
 		buf_add_str(out, " by ");
 		add_shown_path(out, d->rule, home);
 	}
-	if (d->note && d->verdict == VERDICT_OTHER) {
-		buf_add_str(out, ": ");
-		escape_add_str(out, d->note);
-	}
+	add_note(out, d);
 }
 
 static void add_call(struct buf *out, const struct denial *d, const char *home)
@@ -390,7 +419,7 @@ static void add_lines(const struct report *r, const struct plan_rules *rules, co
 		total += is_closed(&r->denials.item[i]);
 	size_t room = total <= SUMMARY_LINES ? total : SUMMARY_LINES - 1;
 	for (size_t i = 0; i < rules->len && written < room; i++, written++)
-		add_rule_line(out, &rules->item[i], &r->denials.item[rules->item[i].first], home);
+		add_rule_line(out, &rules->item[i], r->denials.item, home);
 	for (size_t i = 0; i < r->denials.len && written < room; i++) {
 		if (!is_closed(&r->denials.item[i]))
 			continue;

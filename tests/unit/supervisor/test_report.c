@@ -307,6 +307,37 @@ Test(report, summary_of_what_a_deny_rule_keeps, .timeout = 10)
 	policy_free(p);
 }
 
+/* One path, and calls that needed this and that: who was refused what; the fourth and on summed. */
+Test(report, summary_tells_calls_apart, .timeout = 10)
+{
+	static const struct {
+		uint32_t access;
+		const char *argv0;
+		const char *note;
+	} calls[] = {{ACCESS_READ, "cat", NULL},     {ACCESS_WRITE, "sh", NULL},
+		     {ACCESS_READ, "less", NULL},    {ACCESS_DELETE, "mv", "it gains"},
+		     {ACCESS_META, "chmod", NULL},   {ACCESS_CONNECT, "nc", NULL},
+		     {ACCESS_CONNECT, "socat", NULL}};
+	struct report r = {0};
+	struct buf b = {0};
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		struct denial d = write_of("/srv/f");
+		d.access = calls[i].access;
+		d.argv0 = (char *)calls[i].argv0;
+		d.note = (char *)calls[i].note;
+		cr_assert(denial_add(&r.denials, &d));
+	}
+	report_summary(&r, "/home/u", &b);
+	cr_expect_str_eq(
+		buf_str(&b),
+		"warder: refused read /srv/f (cat, 2×), write (sh, 1×), delete (mv, 1×; it gains) "
+		"and meta,connect (3×); to allow: warder policy allow "
+		"read,list,write,create,delete,move,meta,connect /srv/f\n",
+		"%s", buf_str(&b));
+	buf_free(&b);
+	report_release(&r);
+}
+
 /* What a grant could not help is no offer; what was allowed was not refused. */
 Test(report, summary_of_others, .timeout = 10)
 {
