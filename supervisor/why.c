@@ -95,6 +95,13 @@ static int permits(const struct why *w, uint32_t bit)
 
 /* ---- what would have to change ---- */
 
+/* What is asked of a directory itself is opened in it alone, as a run suggests it (plan.h). */
+static bool is_of_itself(const struct why *w, uint32_t access)
+{
+	const uint32_t of_itself = ACCESS_LIST | ACCESS_META | ACCESS_DELETE | ACCESS_MOVE;
+	return w->exists && S_ISDIR(w->st.st_mode) && (w->of_call || !(access & ~of_itself));
+}
+
 static bool turns_round(const struct why *w, const struct policy *trial, const struct why_answer *a)
 {
 	bool allows = policy_decide_all(trial, w->path, a->access, NULL).effect == EFFECT_ALLOW;
@@ -174,12 +181,9 @@ static void add_forget(const struct why *w, const struct rule *rule, struct buf 
 		shellword_add_path(b, rule->path, w->home);
 }
 
-/* What is asked of a directory itself is opened in it alone, as a run suggests it (plan.h). */
 static bool is_for_itself(const struct why *w, const struct why_answer *a)
 {
-	const uint32_t of_itself = ACCESS_LIST | ACCESS_META | ACCESS_DELETE | ACCESS_MOVE;
-	return a->effect != EFFECT_ALLOW && w->exists && S_ISDIR(w->st.st_mode) &&
-	       !(a->access & ~of_itself);
+	return a->effect != EFFECT_ALLOW && is_of_itself(w, a->access);
 }
 
 /* The rule has to go first: no other one can be put above it. */
@@ -215,6 +219,11 @@ static int find_change(const struct why *w, struct why_answer *a)
 {
 	struct buf b = {0};
 	bool works = false, exact = is_for_itself(w, a);
+	if (a->permits) {
+		a->stuck = "its mode, owner or ACL: no rule changes what the file's own "
+			   "permissions refuse";
+		return 0;
+	}
 	int err = try_rule(w, a, exact, &works);
 	if (!err && !works) {
 		exact = !exact;
@@ -234,10 +243,13 @@ static int find_change(const struct why *w, struct why_answer *a)
 
 /* ---- the answer ---- */
 
-static bool stands_alike(const struct why_answer *a, const struct why_answer *b)
+/* What is refused by different hands, or changed by different commands, is told apart. */
+static bool stands_alike(const struct why *w, const struct why_answer *a,
+			 const struct why_answer *b)
 {
-	return a->effect == b->effect && a->rule == b->rule && a->sensitive == b->sensitive &&
-	       a->wall == b->wall && a->permits == b->permits;
+	return is_for_itself(w, a) == is_for_itself(w, b) && a->effect == b->effect &&
+	       a->rule == b->rule && a->sensitive == b->sensitive && a->wall == b->wall &&
+	       a->permits == b->permits;
 }
 
 static void add_bit(struct why *w, uint32_t bit)
@@ -248,9 +260,9 @@ static void add_bit(struct why *w, uint32_t bit)
 			       .rule = d.rule,
 			       .sensitive = policy_sensitive_for(w->policy, w->path, bit),
 			       .wall = wall_of(w, bit),
-			       .permits = permits(w, bit)};
+			       .permits = w->permitted ? 0 : permits(w, bit)};
 	for (size_t i = 0; i < w->len; i++) {
-		if (!stands_alike(&w->answer[i], &a))
+		if (!stands_alike(w, &w->answer[i], &a))
 			continue;
 		w->answer[i].access |= bit;
 		return;

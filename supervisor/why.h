@@ -28,7 +28,8 @@ struct why_answer {
 	bool sensitive;
 	enum why_wall wall;
 	int permits;  /* 0, or -errno: the file's own permissions refuse it, whatever we allow */
-	char *change; /* owned; the command that would turn it round, or NULL: `stuck` says why */
+	char *change; /* owned; the command that would turn it round, or NULL: `stuck` says why.
+			 NULL, too, where the file's own permissions refuse it */
 	const char *stuck; /* static */
 };
 
@@ -36,7 +37,13 @@ struct why {
 	const char *path; /* a loan; absolute, resolved */
 	const struct policy *policy;
 	const struct llruleset *ruleset; /* NULL: not known */
-	const char *home;		 /* may be NULL */
+	/*
+	 * A call of a run needed these of the path itself: as a run suggests it (plan.h), a
+	 * directory is opened alone.
+	 */
+	bool of_call;
+	bool permitted;	  /* the file's own permissions let it: they are not looked at */
+	const char *home; /* may be NULL */
 	const char *
 		project_policy; /* the project's saved policy: its rules are changed by --project */
 	bool exists;

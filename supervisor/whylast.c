@@ -101,11 +101,11 @@ static int open_place(char *const *env, const struct json *report, struct whylas
 
 /* ---- one denial ---- */
 
-static uint32_t access_of(const struct json *denial)
+static uint32_t access_of(const struct json *denial, const char *key)
 {
 	uint32_t mask = 0, bit;
 	size_t at;
-	const struct json *list = json_get(denial, "access");
+	const struct json *list = json_get(denial, key);
 	for (const struct json *a = json_first(list); a; a = json_next(a)) {
 		const char *name = json_str(a);
 		if (name && !access_parse(name, strlen(name), &bit, &at))
@@ -123,8 +123,9 @@ static bool is_str(const struct json *object, const char *key, const char *value
 static void add_reason(struct buf *out, const struct json *d)
 {
 	const char *note = json_get_str(d, "note"), *rule = json_get_str(d, "rule");
+	uint32_t gained = access_of(d, "gained");
 	if (is_str(d, "verdict", "permissions"))
-		buf_add_str(out, "the file's own mode, owner or ACL; no rule can help");
+		buf_add_str(out, "the file's own mode, owner or ACL, whatever a rule says");
 	else if (is_str(d, "verdict", "cross-device"))
 		buf_add_str(out, "the two places are on different file systems");
 	else if (!is_str(d, "verdict", "sandbox"))
@@ -141,9 +142,11 @@ static void add_reason(struct buf *out, const struct json *d)
 		buf_add_str(out, ": ");
 		escape_add_str(out, rule);
 	}
-	if (note) {
+	if (note || gained) {
 		buf_add_str(out, " (");
-		escape_add_str(out, note);
+		escape_add_str(out, note ? note : "");
+		buf_add_str(out, note && gained ? "; " : "");
+		denial_add_gained(out, gained);
 		buf_add_char(out, ')');
 	}
 }
@@ -156,7 +159,7 @@ static void add_head(struct buf *out, size_t number, const struct json *d)
 	buf_addf(out, "\n%zu. ", number);
 	escape_add_str(out, argv0 ? argv0 : "?");
 	buf_addf(out, " was refused ");
-	access_format(out, access_of(d));
+	access_format(out, access_of(d, "access"));
 	buf_addf(out, " (%s, %" PRId64 "×): ", call ? call : "?", count);
 	add_reason(out, d);
 	buf_add_char(out, '\n');
@@ -169,9 +172,12 @@ struct telling {
 	bool all_allowed;
 };
 
-static int tell_path(struct telling *t, const char *path, uint32_t mask)
+static int tell_path(struct telling *t, const char *path, uint32_t mask, bool of_call,
+		     bool permitted)
 {
 	struct why w = {.path = path,
+			.of_call = of_call,
+			.permitted = permitted,
 			.policy = session_policy(t->place.session),
 			.ruleset = t->place.ruleset,
 			.home = session_store(t->place.session)->home};
@@ -191,7 +197,7 @@ static int tell_path(struct telling *t, const char *path, uint32_t mask)
 static int tell_denial(struct telling *t, size_t number, const struct json *d)
 {
 	const char *path[] = {json_get_str(d, "path"), json_get_str(d, "path2")};
-	uint32_t mask = access_of(d);
+	uint32_t mask = access_of(d, "access");
 	int err = 0;
 	if (t->json) {
 		jsonw_begin_object(t->json);
@@ -204,7 +210,7 @@ static int tell_denial(struct telling *t, size_t number, const struct json *d)
 	}
 	for (size_t i = 0; !err && i < ARRAY_LEN(path); i++)
 		if (path[i] && path[i][0] == '/' && mask)
-			err = tell_path(t, path[i], mask);
+			err = tell_path(t, path[i], mask, i == 0, is_str(d, "verdict", "sandbox"));
 	if (t->json) {
 		jsonw_end_array(t->json);
 		jsonw_end_object(t->json);

@@ -79,27 +79,32 @@ static const char *wall_words(const struct why_answer *a)
 	return "can't be asked from here";
 }
 
-static void add_permits(struct buf *out, const struct why *w, const struct why_answer *a)
+/* The file's own permissions come first: the policy's word counts after theirs. */
+static void add_not_permitted(struct buf *out, const struct why *w, const struct why_answer *a)
 {
 	char room[16];
-	if (!a->permits)
-		return;
 	buf_addf(out,
-		 "  file    its own permissions refuse uid %u (%s): no rule can help; see ls -ld ",
+		 ": refused by the file's own permissions, whatever a rule says\n"
+		 "  file    does not let uid %u (%s): see ls -ld ",
 		 (unsigned)geteuid(), denial_errno_name(-a->permits, room));
 	shellword_add(out, w->path);
-	buf_add_char(out, '\n');
+	buf_addf(out, "\n  policy  if it did, this would be %s%s\n", effect_words(a->effect),
+		 a->sensitive ? "; on the sensitive list" : "");
+	add_rule(out, a->rule);
 }
 
 static void add_answer(struct buf *out, const struct why *w, const struct why_answer *a)
 {
 	access_format(out, a->access);
+	if (a->permits) {
+		add_not_permitted(out, w, a);
+		return;
+	}
 	buf_addf(out, ": %s%s\n", effect_words(a->effect),
 		 a->sensitive ? "; on the sensitive list" : "");
 	add_rule(out, a->rule);
 	buf_addf(out, "  kernel  %s\n", wall_words(a));
-	add_permits(out, w, a);
-	if (a->effect == EFFECT_ALLOW || a->permits)
+	if (a->effect == EFFECT_ALLOW)
 		return;
 	buf_addf(out, "  change  %s\n", a->change ? a->change : a->stuck);
 }

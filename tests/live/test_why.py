@@ -59,6 +59,30 @@ class Why(RunCase):
         self.assertStatus(self.run_report("--", "ls", self.outside))
         self.assertEqual("ask", self.answers(self.secret, "read", status=1)["read"]["effect"])
 
+    def test_a_directory_without_an_access_is_told_as_the_run_suggests_too(self):
+        """What is of the directory itself apart from what is in it: each with the run's own command."""
+        done = self.run_report("--", "ls", self.outside)
+        self.assertIn(f"warder policy allow list {self.outside} exact\n", done.err)
+        answers = self.answers(self.outside, status=1)
+        self.assertEqual(f"warder policy allow list,delete,move {self.outside} exact", answers["list"]["change"])
+        self.assertEqual(f"warder policy allow read,exec,write,create {self.outside}", answers["read"]["change"])
+        out = self.why(self.outside, status=1).out
+        for change in {a["change"] for a in answers.values()}:
+            self.assertEqual(1, out.count(f"  change  {change}\n"), out)
+        self.shell(answers["list"]["change"])
+        self.assertStatus(self.run_report("--", "ls", self.outside))
+        self.assertEqual("ask", self.answers(self.secret, "read", status=1)["read"]["effect"])
+
+    def test_a_directory_that_a_call_was_about_is_told_as_the_run_suggests(self):
+        for name in "ab":
+            os.mkdir(os.path.join(self.outside, name))
+            self.own(os.path.join(self.outside, name))
+        exchange = ("import ctypes, os; n = [os.path.join(os.fsencode('../outside'), x) for x in (b'a', b'b')];"
+                    "ctypes.CDLL(None).renameat2(-100, n[0], -100, n[1], 2)")
+        done = self.run_report("--rule", f"allow w {self.outside}/b", "--", "/usr/bin/python3", "-c", exchange)
+        want = re.search(r"to allow: (.* exact)\n", done.err).group(1)
+        self.assertIn(f"change  {want}\n", self.why("--last", status=1).out)
+
     def test_every_kind_of_rule_and_its_way_out(self):
         """The command that is named turns the answer round, whatever rule decided."""
         rules = {
@@ -114,8 +138,13 @@ class Why(RunCase):
         self.write("outside/closed", "x", 0o000)
         a = self.answers(f"{self.outside}/closed", "read", status=1)["read"]
         if self.uid:
-            self.assertEqual("EACCES", a["permissions"])
-            self.assertIn("no rule can help; see ls -ld", self.why(f"{self.outside}/closed", "read").out)
+            self.assertEqual(("EACCES", None), (a["permissions"], a["change"]))
+            self.assertIn("no rule changes what the file's own permissions refuse", a["stuck"])
+            self.assertEqual(f"{self.outside}/closed (a file)\n"
+                             "read: refused by the file's own permissions, whatever a rule says\n"
+                             f"  file    does not let uid {self.uid} (EACCES): see ls -ld {self.outside}/closed\n"
+                             "  policy  if it did, this would be asked about\n"
+                             "  rule    none names it\n", self.why(f"{self.outside}/closed", "read").out)
         else:
             self.assertIsNone(a["permissions"])
 
@@ -133,7 +162,10 @@ class Why(RunCase):
     def test_a_presets_refusal_and_our_own_files(self):
         a = self.answers("/etc/shadow", "read", status=1)["read"]
         self.assertEqual("deny", a["effect"])
-        self.assertEqual("warder policy allow read /etc/shadow", a["change"].removesuffix(" exact"))
+        if self.uid:
+            self.assertIn("no rule changes what the file's own permissions refuse", a["stuck"])
+        else:
+            self.assertEqual("warder policy allow read /etc/shadow", a["change"].removesuffix(" exact"))
         a = self.answers(f"{self.dir}/state/warder/audit.jsonl", "read", status=1)["read"]
         self.assertEqual("forbid", a["effect"])
         self.assertIn("warder's own files", a["stuck"])
@@ -229,7 +261,7 @@ class Last(RunCase):
             self.skipTest("root may read everything")
         file = self.write("project/closed", "x", 0o000)
         self.run_plain("--", "cat", file)
-        self.assertIn("the file's own mode, owner or ACL; no rule can help", self.last(status=1).out)
+        self.assertIn("the file's own mode, owner or ACL, whatever a rule says", self.last(status=1).out)
 
 
 if __name__ == "__main__":
