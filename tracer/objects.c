@@ -232,24 +232,33 @@ static const uint8_t musl_code[] = {0x48, 0x89, 0xf8, 0x4d, 0x89, 0xc2, 0x48, 0x
 				    0x4d, 0x89, 0xc8, 0x48, 0x89, 0xd6, 0x4c, 0x8b, 0x4c,
 				    0x24, 0x08, 0x48, 0x89, 0xca, 0x0f, 0x05};
 
+/*
+ * mov 16(%rsp),%rax; and behind the `syscall`: pop %rbx; ret. (A static program has no index of its
+ * functions by which it could be learned.)
+ */
+static const uint8_t plain_code[] = {0x48, 0x8b, 0x44, 0x24, 0x10, 0x0f, 0x05, 0x5b, 0xc3};
+
 /* Behind the test whether the thread was cancelled, and its jump, musl's and glibc's are alike. */
 #define TEST_AT	  8
 #define LOOK_BACK (TEST_AT + sizeof(cancel_code))
 
 static const struct known_code {
-	const uint8_t *code; /* it ends with the `syscall` */
-	uint8_t size, moves; /* so many bytes before that are replaced: */
-	bool several;	     /* more than one instruction */
-	uint8_t test[2];     /* what stands TEST_AT bytes before, 0: anything */
+	const uint8_t *code;
+	uint8_t size, tail; /* so many bytes of it are behind the `syscall`, */
+	uint8_t moves;	    /* so many before that are replaced: */
+	bool several;	    /* more than one instruction */
+	uint8_t test[2];    /* what stands TEST_AT bytes before, 0: anything */
 	enum sys_id id;
 } known_codes[] = {
 	/* Syscall6, 1.18 to 1.24 */
-	{go_code, sizeof(go_code), 6, true, {0}, SYS_ID_openat},
+	{go_code, sizeof(go_code), 0, 6, true, {0}, SYS_ID_openat},
 	/* __syscall_cancel_arch, glibc 2.41 */
-	{cancel_code, sizeof(cancel_code), 5, false, {0x07, 0x08}, SYS_ID_openat},
+	{cancel_code, sizeof(cancel_code), 0, 5, false, {0x07, 0x08}, SYS_ID_openat},
+	/* __internal_syscall_cancel, the same without threads as Debian's gcc makes it */
+	{plain_code, sizeof(plain_code), 2, 5, false, {0}, SYS_ID_openat},
 	/* __syscall_cp_asm, and what it is without threads as gcc makes it */
-	{cancel_code, sizeof(cancel_code), 5, false, {0x85, 0xc0}, SYS_ID_open},
-	{musl_code, sizeof(musl_code), 8, true, {0}, SYS_ID_open},
+	{cancel_code, sizeof(cancel_code), 0, 5, false, {0x85, 0xc0}, SYS_ID_open},
+	{musl_code, sizeof(musl_code), 0, 8, true, {0}, SYS_ID_open},
 };
 
 static bool test_is(const struct known_code *k, const uint8_t *code, const uint8_t *p)
@@ -265,7 +274,7 @@ static void scan_known(struct object *o, const struct maps_region *where, uint64
 		const uint8_t *p = memmem(code, len, k->code, k->size);
 		if (!p || !test_is(k, code, p))
 			continue;
-		const uint8_t *syscall = p + k->size - SYSCALL_SIZE;
+		const uint8_t *syscall = p + k->size - k->tail - SYSCALL_SIZE;
 		struct stub_site site = site_of(&sysents[k->id]);
 		memcpy(site.before, syscall - k->moves, k->moves);
 		site.before_len = k->moves;

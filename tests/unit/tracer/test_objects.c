@@ -157,17 +157,21 @@ Test(objects, functions_for_every_call)
 		int32_t nr;
 		uint8_t mark_arg;
 		bool several;
+		const char *behind;
 	} rows[] = {
 #define CANCEL                                                                                     \
 	"\x0f\x85\1\2\3\4\x49\x89\xfb\x48\x89\xf0\x48\x89\xd7\x48\x89\xce\x4c\x89\xc2\x4d\x89\xca" \
 	"\x4c\x8b\x44\x24\x08\x4c\x8b\x4c\x24\x10\x4c\x89\x5c\x24\x08"
-		{"\x49\x89\xf2\x48\x89\xfa\x48\x89\xce\x48\x89\xdf", 12, 6, SYS_openat, 2, true},
-		{"\xf6\x07\x08" CANCEL, 42, 5, SYS_openat, 2, false},
-		{"\x85\xc0" CANCEL, 41, 5, SYS_open, 1, false},
+		{"\x49\x89\xf2\x48\x89\xfa\x48\x89\xce\x48\x89\xdf", 12, 6, SYS_openat, 2, true,
+		 ""},
+		{"\xf6\x07\x08" CANCEL, 42, 5, SYS_openat, 2, false, ""},
+		{"\x48\x8b\x44\x24\x10", 5, 5, SYS_openat, 2, false, "\x5b\xc3"},
+		{"\x48\x8b\x44\x24\x10", 5, 0, 0, 0, false, "\x5a\xc3"}, /* some other function */
+		{"\x85\xc0" CANCEL, 41, 5, SYS_open, 1, false, ""},
 		{"\x48\x89\xf8\x4d\x89\xc2\x48\x89\xf7\x4d\x89\xc8\x48\x89\xd6\x4c\x8b\x4c\x24\x08"
 		 "\x48\x89\xca",
-		 23, 8, SYS_open, 1, true},
-		{"\x84\xc0" CANCEL, 41, 0, 0, 0, false}, /* some other function */
+		 23, 8, SYS_open, 1, true, ""},
+		{"\x84\xc0" CANCEL, 41, 0, 0, 0, false, ""},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -179,6 +183,7 @@ Test(objects, functions_for_every_call)
 
 		memcpy(at, rows[i].code, rows[i].size);
 		memcpy(at + rows[i].size, "\x0f\x05", 2);
+		memcpy(at + rows[i].size + 2, rows[i].behind, strlen(rows[i].behind));
 		const struct object *o = objects_survey(os, getpid(), &im.where, (uintptr_t)im.at);
 		cr_assert_not_null(o);
 		cr_assert_eq(o->len, rows[i].moves ? 2u : 1u, "%zu", i);
