@@ -15,8 +15,9 @@ bool procfs_is(int dir);
 /* A magic link is what RESOLVE_NO_MAGICLINKS refuses (openat2(2)). */
 bool procfs_is_magic(int dir, const char *name);
 /*
- * What `self` and `thread-self` at the root of a procfs say to the tracee. 1 and the link's text;
- * 0: it is not one of them; -ENOENT: the tracee has no number there.
+ * What `self` and `thread-self` at the root of a procfs say to the tracee; dir is in a procfs
+ * (procfs_is()). 1 and the link's text; 0: it is not one of them; -ENOENT: the tracee has no number
+ * there.
  */
 int procfs_self(int dir, const char *name, pid_t tid, char *text, size_t n);
 /*

@@ -4,6 +4,7 @@ from a sealed copy, and sees what it would have seen natively.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -13,6 +14,14 @@ from run_help import allow, both_users, fixture, needs
 
 NEW = ("--rule", "deny x .", "--rule", "allow rx ./new-*")
 COPIED = "a program ran from a sealed copy"
+
+
+def without_inner_signals(out):
+    """
+    Without clone3 (answered ENOSYS) glibc's posix_spawn leaves the two signals that are its own (32, 33)
+    ignored in the child; since 2.38 it uses clone3 where it can, which does not.
+    """
+    return re.sub(r"(?m)^SigIgn:\t(\w+)$", lambda m: f"SigIgn:\t{int(m[1], 16) & ~(3 << 31):016x}", out)
 
 
 class ExecCase(run_help.RunCase):
@@ -50,7 +59,7 @@ class ExecCase(run_help.RunCase):
         done = self.run_new(script)
         # What every command of warder's has, copied or not.
         expected = natively.out.replace("NoNewPrivs:\t0", "NoNewPrivs:\t1")
-        self.assertEqual(expected, done.out, done)
+        self.assertEqual(without_inner_signals(expected), without_inner_signals(done.out), done)
         self.assertEqual((natively.err, natively.status), (done.err, done.status), done)
         self.assertEqual([], done.report["denials"], done)
         self.assertCopied(done, times)

@@ -12,7 +12,7 @@ from run_help import RunCase, both_users, fixture, main, needs
 
 # What these programs name by chance, by number or by the clock.
 CHANCE = re.compile(r"/proc/\d+|tmp_(obj|idx|pack|rev)_\w+|(packs|refs)_\w{6}|\.git/t\w{6}\b|\.tmp-\d+-|"
-                    r"\.pyc\.\d+|_logs/.*|lock-\w+")
+                    r"\.pyc\.\d+|_logs/.*|lock-\w+|_cacache/tmp/\w+")
 
 
 def needed(done):

@@ -7,6 +7,7 @@ import shutil
 from preset_help import FirstRun
 from run_help import both_users, main, needs
 
+DEBIAN_MODULES = "/usr/share/nodejs"
 PACKAGE = {
     "package.json": '{"name": "app", "version": "1.0.0", "scripts": {"hello": "node hello.js", "test": "node --test"},'
                     ' "dependencies": {"lib": "file:lib"}}\n',
@@ -78,6 +79,8 @@ class Node(FirstRun):
                 self.own(path)
         self.make(PACKAGE)
         env = {"PATH": f"{version}/bin:{self.env['PATH']}", "NVM_DIR": os.path.join(self.home, ".nvm")}
+        if npm.startswith(DEBIAN_MODULES):  # Debian's npm has what it needs there, nvm's beside it
+            env["NODE_PATH"] = DEBIAN_MODULES
         self.first_run("command -v node | grep nvm; npm install --no-audit --no-fund; npm run -s hello", env=env)
         asked = self.asked_for(f"echo x > {version}/bin/evil; npm install -g --no-audit --no-fund ./lib", env)
         self.assertIn(f"{version}/bin/evil", asked)

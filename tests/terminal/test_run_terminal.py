@@ -201,7 +201,7 @@ class Questions(unittest.TestCase):
             time.sleep(READING_TIME)
             t.keys("d")
             shown = t.wait_for("libc.so.6")
-            self.assertRegex(shown, r"(?m)^  from     open\w*\+0x[0-9a-f]+ \(libc\.so\.6\+0x[0-9a-f]+\)$")
+            self.assertRegex(shown, r"(?m)^  (from    |         ←) open\w*\+0x[0-9a-f]+ \(libc\.so\.6\+0x[0-9a-f]+\)$")
             self.assertRegex(shown, r"(?m)^           ← .*\(/usr/bin/cat\+0x[0-9a-f]+\)$")
             t.keys("d")
             t.wait_for("libc.so.6", absent=True)
