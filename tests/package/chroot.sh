@@ -33,12 +33,18 @@ cp -a "$dir/." "$root/work"
 unshare --mount --propagation private --fork sh -eu -c '
     root=$1
     shift
+    mount --bind "$root" "$root" # a mount point, as / is elsewhere
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+    mkdir -p "$root/dev/shm"
+    mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
     mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$root/dev/pts"
     ln -sf pts/ptmx "$root/dev/ptmx"
-    exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive CI=true \
-        sh -c "cd /work && exec \"\$@\"" sh "$@"
+    cd "$root"
+    pivot_root . .
+    umount -l .
+    cd /work
+    exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive CI=true "$@"
 ' sh "$root" "$@"
