@@ -122,7 +122,6 @@ def run_rows(rows, modes, top, args):
         seconds = args.seconds and (end - time.monotonic()) / (len(rows) - i)
         row = measure.Bench(w, place, modes, args.rounds, say).measure(seconds)
         results.append({**row, "load": load()[0]})
-        shutil.rmtree(place.top)
     return results, skipped
 
 

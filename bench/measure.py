@@ -4,6 +4,7 @@ import json
 import math
 import os
 import resource
+import select
 import shutil
 import signal
 import statistics
@@ -96,6 +97,15 @@ class Run:
     err: bytes
 
 
+def ended(process):
+    """Whether it came to its end in time. (Popen.wait with a timeout only looks every 50 ms.)"""
+    pidfd = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([pidfd], [], [], RUN_SECONDS)[0])
+    finally:
+        os.close(pidfd)
+
+
 def run(argv, cwd, env, top):
     """One command, from start to end. Its output goes to files: a pipe would make it wait for us."""
     names = [os.path.join(top, n) for n in ("stdout", "stderr")]
@@ -104,9 +114,7 @@ def run(argv, cwd, env, top):
         process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=err, start_new_session=True)
         try:
-            status = process.wait(RUN_SECONDS)
-        except subprocess.TimeoutExpired:
-            status = None
+            status = process.wait() if ended(process) else None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

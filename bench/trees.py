@@ -19,19 +19,6 @@ def write(path, text):
         f.write(text)
 
 
-def empty(path):
-    """An empty directory of that name, whatever was there."""
-    remove(path)
-    os.makedirs(path)
-
-
-def remove(path):
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
-
-
 def name_of(i):
     return f"d{i // FILES_A_DIR:03}/f{i % FILES_A_DIR:03}.txt"
 
