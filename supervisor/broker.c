@@ -38,6 +38,8 @@ struct broker {
 	bool stopping;
 	int signal;
 	struct sigaction old_action;
+	cpu_set_t cpus; /* of who made it; whoever starts a worker may be bound (tracer_roam()) */
+	bool has_cpus;
 };
 
 bool broker_can(const struct call *c)
@@ -259,6 +261,8 @@ static int start_worker(struct broker *b)
 	if (err)
 		return -err;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (b->has_cpus)
+		pthread_attr_setaffinity_np(&attr, sizeof b->cpus, &b->cpus);
 	/* Only the cancel signal reaches a worker. */
 	sigfillset(&all);
 	sigdelset(&all, b->signal);
@@ -289,6 +293,7 @@ int broker_new(struct broker **ret)
 		free(b);
 		return err;
 	}
+	b->has_cpus = !sched_getaffinity(0, sizeof b->cpus, &b->cpus);
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_mutex_init(&b->structural, NULL);
 	pthread_cond_init(&b->work, NULL);

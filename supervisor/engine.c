@@ -175,6 +175,8 @@ static int supervise(struct run *r)
 	for (size_t i = 0; i < TRACER_FDS; i++)
 		unwatch_door(r, i);
 	asker_close_prompt(r);
+	loop_remove(r->loop, r->rest_timer);
+	r->rest_timer = 0;
 	tracer_free(r->tracer);
 	r->tracer = NULL;
 	walk_ended(&r->walks, 0);

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define REST_MS 20 /* tracer_rest() */
+
 void events_spawn_failed(struct run *r, const struct tracer_event *ev)
 {
 	if (ev->stage == TRACER_STAGE_EXEC) {
@@ -135,6 +137,15 @@ static void dispatch(struct run *r, const struct tracer_event *ev)
 	}
 }
 
+static void rest(void *arg)
+{
+	struct run *r = arg;
+	r->rest_timer = 0;
+	/* Without a timer it goes on where it is: a matter of speed alone. */
+	if (r->tracer && tracer_rest(r->tracer))
+		(void)loop_add_timer(r->loop, REST_MS, rest, r, &r->rest_timer);
+}
+
 void events_pump(struct run *r)
 {
 	struct tracer_event ev;
@@ -147,4 +158,6 @@ void events_pump(struct run *r)
 		loop_stop(r->loop);
 	else if (n < 0)
 		run_fail(r, n, "the tracer");
+	else if (!r->rest_timer)
+		rest(r);
 }

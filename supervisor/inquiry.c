@@ -102,6 +102,8 @@ void inquiry_put(struct run *r, struct waiter *w, struct denial *d)
 	if (w->question)
 		return;
 	struct question *q = question_about(r, w, d);
+	/* Whoever is asked may take long, and may start what he likes. */
+	tracer_roam(r->tracer);
 	/* A front whose peer is gone answers at once, before the waiter stands behind it. */
 	uint64_t id = 0;
 	if (!q || ask_push(r->ask, q, &id) || !ask_find(r->ask, id)) {

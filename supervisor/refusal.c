@@ -348,6 +348,7 @@ void refusal_confined(struct run *r, const struct tracer_event *ev)
 	if (!r->netdomains)
 		r->netdomains = netdomains_new();
 	int err = r->netdomains ? tracee_fd_take(view, (int)ev->call->args[0], &ruleset) : -ENOMEM;
+	tracer_roam(r->tracer); /* a thread is born */
 	if (!err)
 		err = netdomains_add(r->netdomains, ev->own_net, ruleset, is_net_used, r, &number);
 	bool is_news = err && err != -ESRCH && err != r->netdomains_error;

@@ -148,6 +148,7 @@ struct run {
 
 	struct tracer *tracer;
 	uint64_t door_watch[TRACER_FDS]; /* 0: none */
+	uint64_t rest_timer; /* while the tracer is to be asked tracer_rest(); 0: none */
 	struct broker *broker;
 	struct slowfs *slowfs;
 	struct netdomains *netdomains; /* NULL until one is there */

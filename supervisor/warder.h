@@ -11,7 +11,9 @@
  * The command runs with the caller's stdin, stdout and stderr. While it runs the calling thread
  * handles SIGCHLD, SIGINT, SIGTERM and SIGHUP for it and puts back what was there; other threads of
  * the caller should block them. The caller must not wait for "any child" meanwhile. Blocks until
- * every process of the command is gone. One run at a time in a process.
+ * every process of the command is gone. One run at a time in a process. The thread's processors and
+ * time slice are warder's meanwhile (it goes where the command is; not while `ask` runs), and are
+ *put back, too.
  *
  * Link with `pkg-config --static --libs warder`.
  */

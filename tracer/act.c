@@ -8,6 +8,7 @@
 #include "tracer/guardcalls.h"
 #include "tracer/jobs.h"
 #include "tracer/messages.h"
+#include "tracer/near.h"
 #include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/stop.h"
@@ -76,7 +77,9 @@ static void ask_ptrace(enum __ptrace_request request, const struct tracee *t, in
 void act_resume(struct tracee *t, int sig)
 {
 	t->listening = false;
+	near_hold(t->near, t->tid);
 	ask_ptrace(tracee_needs_syscall(t) ? PTRACE_SYSCALL : PTRACE_CONT, t, sig);
+	near_let_go(t->near);
 }
 
 void act_run(struct tracee *t)
@@ -457,5 +460,9 @@ int act_on_status(struct tracer *tr, const struct reap_status *s)
 		if (r < 0)
 			return r;
 	}
-	return t ? act_on(tr, t, stop, s->status) : 0;
+	if (!t)
+		return 0;
+	if (WIFSTOPPED(s->status))
+		near_meet(t->near, t->tid);
+	return act_on(tr, t, stop, s->status);
 }

@@ -4,6 +4,7 @@
 #include "tracer/grant.h"
 #include "tracer/jobs.h"
 #include "tracer/messages.h"
+#include "tracer/near.h"
 #include "tracer/spawn.h"
 #include "tracer/util.h"
 
@@ -74,8 +75,10 @@ int family_adopt(struct tracer *tr, pid_t tid, struct tracee **ret)
 	if (!t)
 		return -ENOMEM;
 	struct tracee *kin = tracee_find(&tr->table, tid == tgid ? parent : tgid);
-	if (kin)
+	if (kin) {
 		fastpath_cloned(tr->fast, kin, t);
+		near_born(t->near, kin->tid, tid);
+	}
 	t->own_domain = own.own_domain;
 	t->own_seccomp = own.own_seccomp;
 	t->own_rulesets = own.own_rulesets;
@@ -108,6 +111,7 @@ int family_cloned(struct tracer *tr, struct tracee *t)
 		if (!child)
 			return -ENOMEM;
 		fastpath_cloned(tr->fast, t, child);
+		near_born(t->near, t->tid, child->tid);
 		child->own_domain = t->own_domain;
 		child->own_seccomp = t->own_seccomp;
 		child->own_rulesets = t->own_rulesets;

@@ -2,6 +2,7 @@
 
 #include "tracer/mem.h"
 #include "tracer/messages.h"
+#include "tracer/near.h"
 #include "tracer/regs.h"
 #include "tracer/util.h"
 
@@ -154,6 +155,11 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	if (messages_due(tr, t, ent, t->at.args))
 		return guard_message(tr, t, ent);
 	if (id == SYS_ID_socket || id == SYS_ID_socketpair) {
+		act_run(t);
+		return 0;
+	}
+	if (id == SYS_ID_sched_setaffinity || id == SYS_ID_sched_getaffinity) {
+		near_part(t->near);
 		act_run(t);
 		return 0;
 	}

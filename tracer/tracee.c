@@ -234,6 +234,7 @@ struct tracee *tracee_add(struct tracee_table *table, pid_t tid, pid_t tgid)
 			     .tgid = tgid,
 			     .gen = ++table->last_gen,
 			     .turn = 1,
+			     .near = table->near,
 			     .state = TRACEE_NEW,
 			     .restore_arg = -1,
 			     .grant_fd = -1};

@@ -83,6 +83,7 @@ struct tracee {
 	struct door_guest guest; /* while WAITS */
 	bool waits_in_call;	 /* it had come to the seccomp stop of its call already */
 	bool restarts;		 /* it was answered "begin anew after the signal" (waits.h) */
+	struct near *near;	 /* the tracer's; NULL: none */
 	struct mm *mm;		 /* counted; its address space as the fast path knows it, or NULL */
 	/*
 	 * A stub brought its call's result: while HELD it is at the seccomp stop of the report, and
@@ -107,6 +108,7 @@ struct tracee_table {
 	struct tracee *bucket[TRACEE_BUCKETS];
 	size_t len;
 	uint32_t last_gen;
+	struct near *near; /* lent to every tracee, or NULL */
 };
 
 enum tracee_act tracee_step(const struct tracee *t, enum stop_kind kind);

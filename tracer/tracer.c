@@ -5,6 +5,7 @@
 #include "tracer/grant.h"
 #include "tracer/guardcalls.h"
 #include "tracer/messages.h"
+#include "tracer/near.h"
 #include "tracer/owed.h"
 #include "tracer/regs.h"
 #include "tracer/spawn.h"
@@ -19,6 +20,7 @@
 /* Somebody is at the door: to be handed a descriptor, or with a call that never runs by itself. */
 static void take_guest(struct tracer *tr, const struct door_guest *guest)
 {
+	near_meet(tr->table.near, guest->tid);
 	if (!waits_begin(tr, guest))
 		grant_guest(tr, guest);
 }
@@ -158,6 +160,7 @@ int tracer_new(const struct tracer_options *options, struct tracer **ret)
 		free(tr);
 		return r;
 	}
+	tr->table.near = near_new();
 	*ret = tr;
 	return 0;
 }
@@ -201,6 +204,7 @@ void tracer_free(struct tracer *tr)
 			close(tr->message_file[i]);
 	door_free(tr->door);
 	fastpath_free(tr->fast);
+	near_free(tr->table.near);
 	free(tr);
 }
 
@@ -219,6 +223,7 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	filter.readable = geteuid() != 0;
 	filter.terminals = s->see_terminals;
 	filter.messages = spawn_hands_datagram(s);
+	near_roam(tr->table.near);
 	int r = spawn_start(s, &filter, &child, ret_stage);
 	if (r < 0)
 		return r;
@@ -243,6 +248,16 @@ void tracer_changes_known(struct tracer *tr)
 	tr->options.see_changes = tr->filter.see_changes = false;
 	if (tr->fast)
 		fastpath_all_pass(tr->fast);
+}
+
+void tracer_roam(struct tracer *tr)
+{
+	near_roam(tr->table.near);
+}
+
+bool tracer_rest(struct tracer *tr)
+{
+	return near_rest(tr->table.near);
 }
 
 int tracer_fd(const struct tracer *tr)
@@ -391,6 +406,7 @@ int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct u
 
 	if (!t || t->gen != who.gen || (t->state != TRACEE_HELD && t->state != TRACEE_LOOK))
 		return -ESRCH;
+	near_roam(tr->table.near);
 	int r = tr->unwind ? 0 : unwind_new(&tr->unwind);
 	return r < 0 ? r : unwind_thread(tr->unwind, t->tid, max, ret);
 }

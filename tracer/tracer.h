@@ -223,6 +223,15 @@ int tracer_spawn(struct tracer *t, const struct tracer_spawn *s, pid_t *ret_pid,
 		 enum tracer_stage *ret_stage);
 
 /*
+ * While tracees stop, the tracing thread keeps to the processor where they do (tracer/near.h). What
+ * the caller starts meanwhile, a thread or a process, would inherit that: first it calls
+ * tracer_roam(), by which the thread has its processors back, until the next stop. And once it has
+ * got a 0 from tracer_next() it calls tracer_rest() every 10 to 50 ms, until that says false.
+ */
+void tracer_roam(struct tracer *t);
+bool tracer_rest(struct tracer *t);
+
+/*
  * Readable when a call waits at the door, or when tracer_next() left work behind so that the caller
  * could have its turn. Lives as long as the tracer.
  */

@@ -1,0 +1,165 @@
+#include "tracer/near.h"
+
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static cpu_set_t cpus_of(pid_t tid)
+{
+	cpu_set_t set;
+
+	cr_assert_eq(sched_getaffinity(tid, sizeof(set), &set), 0);
+	return set;
+}
+
+static bool are_same(cpu_set_t a, cpu_set_t b)
+{
+	return CPU_EQUAL(&a, &b);
+}
+
+static pid_t sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	cr_assert_gt(pid, 0);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static struct near *near_or_skip(void)
+{
+	struct near *n = near_new();
+
+	if (!n)
+		cr_skip_test("one processor, or a kernel without slices");
+	return n;
+}
+
+Test(near, nobody_is_allowed)
+{
+	near_meet(NULL, getpid());
+	near_part(NULL);
+	near_hold(NULL, getpid());
+	near_let_go(NULL);
+	near_born(NULL, 1, 2);
+	near_roam(NULL);
+	cr_expect_not(near_rest(NULL));
+	near_free(NULL);
+}
+
+Test(near, it_binds_itself_and_for_a_moment_the_other)
+{
+	struct near *n = near_or_skip();
+	cpu_set_t own = cpus_of(0);
+	pid_t other = sleeper();
+
+	near_meet(n, other);
+	cpu_set_t here = cpus_of(0);
+	cr_expect_eq(CPU_COUNT(&here), 1);
+	cr_expect(are_same(cpus_of(other), own));
+	near_hold(n, other);
+	cr_expect(are_same(cpus_of(other), here));
+	near_let_go(n);
+	cr_expect(are_same(cpus_of(other), own));
+	/* Held late, it is not where it was met. */
+	near_hold(n, other);
+	cr_expect(are_same(cpus_of(other), own));
+	near_let_go(n);
+
+	near_roam(n);
+	cr_expect(are_same(cpus_of(0), own));
+	near_meet(n, other);
+	near_free(n);
+	cr_expect(are_same(cpus_of(0), own));
+	end(other);
+}
+
+Test(near, who_has_parted_or_chosen_is_left_alone)
+{
+	struct near *n = near_or_skip();
+	pid_t other = sleeper();
+	cpu_set_t own = cpus_of(other);
+
+	near_meet(n, other);
+	near_part(n);
+	near_hold(n, other);
+	cr_expect(are_same(cpus_of(other), own));
+	near_let_go(n);
+
+	near_meet(n, other);
+	cpu_set_t chosen = cpus_of(0);
+	cr_assert_eq(sched_setaffinity(other, sizeof(chosen), &chosen), 0);
+	near_hold(n, other);
+	near_let_go(n);
+	cr_expect(are_same(cpus_of(other), chosen));
+	near_free(n);
+	end(other);
+}
+
+Test(near, a_child_has_its_creators)
+{
+	struct near *n = near_or_skip();
+	pid_t creator = sleeper(), child = sleeper();
+	cpu_set_t own = cpus_of(creator), one;
+
+	CPU_ZERO(&one);
+	for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+		if (CPU_ISSET(cpu, &own))
+			CPU_SET(cpu, &one);
+	cr_assert_eq(sched_setaffinity(child, sizeof(one), &one), 0);
+	near_born(n, creator, child);
+	cr_expect(are_same(cpus_of(child), own));
+	near_free(n);
+	end(creator);
+	end(child);
+}
+
+Test(near, it_rests_after_a_while)
+{
+	struct near *n = near_or_skip();
+	cpu_set_t own = cpus_of(0);
+	pid_t other = sleeper();
+
+	cr_expect_not(near_rest(n), "it was nowhere");
+	near_meet(n, other);
+	cr_expect(near_rest(n), "somebody was met since");
+	cr_expect_not(near_rest(n));
+	cr_expect(are_same(cpus_of(0), own));
+	near_meet(n, other);
+	cr_expect(near_rest(n), "it begins anew");
+	near_free(n);
+	end(other);
+}
+
+Test(near, who_is_gone_is_left_out)
+{
+	struct near *n = near_or_skip();
+	pid_t other = sleeper();
+
+	near_meet(n, other);
+	end(other);
+	near_meet(n, other);
+	near_hold(n, other);
+	near_let_go(n);
+	near_born(n, getpid(), other);
+	near_born(n, other, getpid());
+	/* Its number again, by another: the descriptor that was open is the dead one's. */
+	pid_t next = sleeper();
+	near_meet(n, next);
+	near_hold(n, next);
+	cpu_set_t held = cpus_of(next);
+	cr_expect_eq(CPU_COUNT(&held), 1);
+	near_let_go(n);
+	near_free(n);
+	end(next);
+}
