@@ -1,6 +1,7 @@
 # The manual, from the same pages as docs/ and the program's own --help (cmake/man.py), by scdoc.
 find_package(Python3 COMPONENTS Interpreter)
 find_program(SCDOC scdoc)
+find_program(GZIP gzip)
 
 function(warder_manual name section component title) # FILE...
     set(out ${PROJECT_BINARY_DIR}/man/${name}.${section})
@@ -16,6 +17,10 @@ function(warder_manual name section component title) # FILE...
         DEPENDS ${pages} ${PROJECT_SOURCE_DIR}/cmake/man.py ${PROJECT_SOURCE_DIR}/supervisor/warder.h
                 ${PROJECT_SOURCE_DIR}/docs/examples/ask.c warder
         VERBATIM)
+    if(GZIP) # as Debian wants it
+        add_custom_command(OUTPUT ${out}.gz COMMAND ${GZIP} -9nf -k ${out} DEPENDS ${out} VERBATIM)
+        set(out ${out}.gz)
+    endif()
     add_custom_target(manual_${name} ALL DEPENDS ${out})
     install(FILES ${out} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
 endfunction()

@@ -38,7 +38,6 @@ about what the command is refused, and tells what happened. This package has
 the static library, its header and an example.")
 
 # What Debian wants beside the files themselves. The texts have no time in them.
-find_program(GZIP gzip)
 function(warder_debian_doc package component)
     set(doc ${CMAKE_INSTALL_DATADIR}/doc/${package})
     install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${doc} RENAME copyright
