@@ -11,7 +11,7 @@ cmake -S "$source" -B "$build" -G Ninja -Wno-dev -DCMAKE_INSTALL_PREFIX=/usr -DW
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="-ffile-prefix-map=$source=. -ffile-prefix-map=$(readlink -f "$(dirname "$build")")/$(basename "$build")=build" \
     >/dev/null
-ninja -C "$build" --quiet
+ninja -C "$build" --quiet >&2
 rm -rf "$build/packages"
 (cd "$build" && cpack -G DEB -B packages >cpack.log 2>&1) || {
     cat "$build/cpack.log" >&2
