@@ -90,6 +90,11 @@ void doctor_release(struct doctor *d)
 		free(d->finding[i].fix);
 	}
 	free(d->finding);
+	for (size_t i = 0; i < d->files; i++) {
+		free(d->file[i].path);
+		free(d->file[i].name);
+	}
+	free(d->file);
 	*d = (struct doctor){.env = d->env};
 }
 
@@ -131,6 +136,42 @@ void doctor_write(const struct doctor *d, bool color, struct buf *out)
 				 : "\nThis machine can't supervise: see what is missing above.\n");
 }
 
+static void write_finding(struct jsonw *w, const struct doctor_finding *f)
+{
+	jsonw_begin_object(w);
+	jsonw_kstr(w, "probe", f->probe);
+	jsonw_kstr(w, "status", words[f->status].word);
+	jsonw_kbool(w, "vital", f->vital);
+	jsonw_kstr(w, "what", f->what);
+	jsonw_kstr(w, "fix", f->fix);
+	jsonw_key(w, "us");
+	if (f->took_us >= 0)
+		jsonw_int(w, f->took_us);
+	else
+		jsonw_null(w);
+	jsonw_end_object(w);
+}
+
+static void write_file(struct jsonw *w, const struct doctor_file *f)
+{
+	jsonw_begin_object(w);
+	jsonw_kstr(w, "path", f->path);
+	jsonw_kint(w, "calls", f->sites.calls);
+	jsonw_kint(w, "can", f->sites.can);
+	jsonw_kint(w, "room", f->sites.room);
+	jsonw_kint(w, "others", f->sites.others);
+	jsonw_key(w, "slow");
+	jsonw_begin_array(w);
+	for (size_t i = 0; i < f->sites.left_len; i++) {
+		jsonw_begin_object(w);
+		jsonw_kint(w, "offset", (int64_t)f->sites.left[i].offset);
+		jsonw_kstr(w, "call", f->sites.left[i].call);
+		jsonw_end_object(w);
+	}
+	jsonw_end_array(w);
+	jsonw_end_object(w);
+}
+
 void doctor_write_json(const struct doctor *d, struct buf *out)
 {
 	struct jsonw w;
@@ -141,21 +182,13 @@ void doctor_write_json(const struct doctor *d, struct buf *out)
 	jsonw_kbool(&w, "supervises", doctor_supervises(d));
 	jsonw_key(&w, "probes");
 	jsonw_begin_array(&w);
-	for (size_t i = 0; i < d->len; i++) {
-		const struct doctor_finding *f = &d->finding[i];
-		jsonw_begin_object(&w);
-		jsonw_kstr(&w, "probe", f->probe);
-		jsonw_kstr(&w, "status", words[f->status].word);
-		jsonw_kbool(&w, "vital", f->vital);
-		jsonw_kstr(&w, "what", f->what);
-		jsonw_kstr(&w, "fix", f->fix);
-		jsonw_key(&w, "us");
-		if (f->took_us >= 0)
-			jsonw_int(&w, f->took_us);
-		else
-			jsonw_null(&w);
-		jsonw_end_object(&w);
-	}
+	for (size_t i = 0; i < d->len; i++)
+		write_finding(&w, &d->finding[i]);
+	jsonw_end_array(&w);
+	jsonw_key(&w, "files");
+	jsonw_begin_array(&w);
+	for (size_t i = 0; i < d->files; i++)
+		write_file(&w, &d->file[i]);
 	jsonw_end_array(&w);
 	jsonw_end_object(&w);
 	buf_add_char(out, '\n');

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tracer/json.h"
+#include "tracer/sites.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,10 +28,18 @@ struct doctor_finding {
 	int64_t took_us; /* what was done took this long; -1: nothing was done */
 };
 
+/* A library or program of this machine, and where it makes the calls that are watched. */
+struct doctor_file {
+	char *path, *name; /* owned: where it lies, and what it is called by */
+	struct sites sites;
+};
+
 struct doctor {
 	char *const *env; /* a loan */
 	struct doctor_finding *finding;
 	size_t len;
+	struct doctor_file *file; /* owned: what the probe `sites` looked at */
+	size_t files;
 	bool failed; /* no memory: a finding is missing */
 };
 
@@ -51,7 +60,11 @@ void doctor_fix(struct doctor *d, struct doctor_finding *f, const char *fix, ...
 bool doctor_supervises(const struct doctor *d);
 /* For people: a line a finding, its fix below it. */
 void doctor_write(const struct doctor *d, bool color, struct buf *out);
-/* One object: {"warder_doctor":1, "version", "supervises", "probes":[...]}. */
+/*
+ * One object: {"warder_doctor":1, "version", "supervises", "probes":[...], "files":[...]}; of a
+ * file its "path", "calls", "can", "room", "others" (tracer/sites.h), and in "slow" each place that
+ * can't be changed, as {"offset", "call"}.
+ */
 void doctor_write_json(const struct doctor *d, struct buf *out);
 
 /* For probes: microseconds of the monotonic clock. */

@@ -1,6 +1,5 @@
 #include "tracer/objects.h"
 
-#include "tracer/elfmem.h"
 #include "tracer/filter.h"
 #include "tracer/insn.h"
 #include "tracer/mem.h"
@@ -86,6 +85,13 @@ static size_t measure_room(const struct maps_region *where, const struct elfmem_
 	return slots < SLOTS_MAX ? slots : SLOTS_MAX;
 }
 
+size_t objects_room(const struct maps_region *where, const struct elfmem_text *text)
+{
+	uint64_t room;
+
+	return measure_room(where, text, &room);
+}
+
 const struct object *objects_known(const struct objects *os, pid_t tid,
 				   const struct maps_region *where, uint64_t base)
 {
@@ -154,6 +160,14 @@ static bool look_at_site(pid_t tid, const struct sysent *ent, const struct elfme
 	site.before_len = (uint8_t)len;
 	*ret = site;
 	return true;
+}
+
+bool objects_can_change(pid_t tid, const struct sysent *ent, const struct elfmem_text *text,
+			uint64_t syscall)
+{
+	struct stub_site site;
+
+	return look_at_site(tid, ent, text, syscall, &site);
 }
 
 /* NULL: no memory, or no more of them. */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "tracer/elfmem.h"
 #include "tracer/maps.h"
 #include "tracer/stub.h"
 #include "tracer/tracee.h"
@@ -49,6 +50,11 @@ const struct object *objects_known(const struct objects *os, pid_t tid,
  */
 const struct object *objects_survey(struct objects *os, pid_t tid, const struct maps_region *where,
 				    uint64_t base);
+/* So many stubs fit behind this text. */
+size_t objects_room(const struct maps_region *where, const struct elfmem_text *text);
+/* Does something stand before this `syscall` that can be replaced? */
+bool objects_can_change(pid_t tid, const struct sysent *ent, const struct elfmem_text *text,
+			uint64_t syscall);
 /* Site i as it lies in a tracee, and the address of its stub. False: not in this region. */
 bool object_site(const struct object *o, size_t i, const struct maps_region *where,
 		 struct stub_site *ret, uint64_t *ret_stub);

@@ -54,6 +54,49 @@ class Doctor(RunCase):
         for probe in ("wall", "ptrace", "refuse", "grant"):
             self.assertGreater(found[probe][0]["us"], 0)
 
+    def sites_of(self, source, name):
+        """What is said of a program called `name` on PATH that makes these calls."""
+        program = os.path.join(self.bin, name)
+        made = subprocess.run(["cc", "-O1", "-nostdlib", "-static", "-x", "c", "-o", program, "-"], input=source,
+                              capture_output=True, text=True, check=False)
+        if made.returncode:
+            self.skipTest(f"no compiler here: {made.stderr[:200]}")
+        done = self.native(WARDER, "doctor", "--json", env={**self.env, "PATH": f"{self.bin}:/usr/bin:/bin"})
+        said = json.loads(done.out)
+        line, = [f for f in said["probes"] if f["probe"] == "sites"]
+        return line, {os.path.basename(f["path"]): f for f in said["files"]}
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "there is no other fast path")
+    def test_which_call_sites_can_go_without_a_stop(self):
+        well = 'void a(void) { __asm__ volatile("mov $257, %eax; syscall"); }\n'
+        slow = 'void b(void) { __asm__ volatile("mov $257, %eax; nop; syscall"); }\n'
+        other = 'void c(void) { __asm__ volatile("mov $39, %eax; nop; syscall"); }\n'
+        line, files = self.sites_of(well + other + "void _start(void) { }\n", "node")
+        self.assertIn("node 1 of 1", line["what"])
+        self.assertRegex(line["what"], r"\blibc\.so\.6 \d+ of \d+")
+        libc = files["libc.so.6"]
+        self.assertGreater(libc["calls"], 5)
+        self.assertEqual(libc["calls"] - libc["can"], len(libc["slow"]))
+        self.assertEqual([], files["node"]["slow"])
+        line, files = self.sites_of(well + slow + other + "void _start(void) { }\n", "node")
+        self.assertEqual("degraded", line["status"])
+        self.assertIn("node 1 of 2", line["what"])
+        self.assertIn("openat at 0x", line["fix"])
+        self.assertEqual((2, 1), (files["node"]["calls"], files["node"]["can"]))
+        place, = files["node"]["slow"]
+        self.assertEqual("openat", place["call"])
+        with open(os.path.join(self.bin, "node"), "rb") as f:
+            f.seek(place["offset"] - 1)
+            self.assertEqual(b"\x90\x0f\x05", f.read(3))
+
+    def test_a_script_in_an_interpreters_place_is_passed_over(self):
+        self.write("bin/node", "#!/bin/sh\n", 0o755)
+        done = self.native(WARDER, "doctor", "--json", env={**self.env, "PATH": f"{self.bin}:/usr/bin:/bin"})
+        files = json.loads(done.out)["files"]
+        self.assertNotIn(os.path.join(self.bin, "node"), [f["path"] for f in files])
+        for f in files:
+            self.assertLessEqual(f["can"], f["calls"], f)
+
     def test_people_get_a_line_a_finding(self):
         done = self.native(WARDER, "doctor")
         self.assertEqual(done.status, 0, str(done))

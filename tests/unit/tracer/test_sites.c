@@ -1,0 +1,162 @@
+#include "tracer/sites.h"
+
+#include "tracer/insn.h"
+#include "tracer/util.h"
+
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CODE_AT 0x800
+#define SIZE	0x1000
+
+struct file {
+	char path[32];
+	uint8_t bytes[SIZE];
+};
+
+static Elf64_Ehdr *head_of(struct file *f)
+{
+	return (Elf64_Ehdr *)f->bytes;
+}
+
+static Elf64_Phdr *segment_of(struct file *f)
+{
+	return (Elf64_Phdr *)(f->bytes + sizeof(Elf64_Ehdr));
+}
+
+/* A static program with one segment, and this code in it. */
+static void file_new(struct file *f, const char *code, size_t len)
+{
+	*f = (struct file){.path = "/tmp/warder-sites-XXXXXX"};
+	Elf64_Ehdr *head = head_of(f);
+	memcpy(head->e_ident, ELFMAG, SELFMAG);
+	head->e_ident[EI_CLASS] = ELFCLASS64;
+	head->e_machine = EM_X86_64;
+	head->e_phoff = sizeof(*head);
+	head->e_phentsize = sizeof(Elf64_Phdr);
+	head->e_phnum = 1;
+	*segment_of(f) = (Elf64_Phdr){.p_type = PT_LOAD,
+				      .p_flags = PF_R | PF_X,
+				      .p_vaddr = 0x400000,
+				      .p_filesz = 0xc00,
+				      .p_memsz = 0xc00};
+	memset(f->bytes + CODE_AT - 0x100, 0x90, 0x200);
+	memcpy(f->bytes + CODE_AT, code, len);
+	int fd = mkstemp(f->path);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+static int count(struct file *f, size_t size, struct sites *ret)
+{
+	FILE *out = fopen(f->path, "we");
+
+	cr_assert_not_null(out);
+	cr_assert_eq(fwrite(f->bytes, 1, size, out), size);
+	cr_assert_eq(fclose(out), 0);
+	int r = sites_count(f->path, ret);
+	unlink(f->path);
+	return r;
+}
+
+#define OPENAT	"\xb8\x01\x01\0\0" /* mov $257,%eax */
+#define GETPID	"\xb8\x27\0\0\0"
+#define SYSCALL "\x0f\x05"
+#define RET	"\xc3"
+#define FROM_DI "\x89\xf8"	       /* mov %edi,%eax */
+#define STACK	"\x4c\x8b\x4c\x24\x08" /* mov 8(%rsp),%r9 */
+
+Test(sites, counts_by_what_stands_before)
+{
+	static const struct {
+		const char *code;
+		size_t len;
+		unsigned calls, can, others;
+		size_t slow; /* where the first one is that can't be changed */
+	} rows[] = {
+#define ROW(code, ...) {code, sizeof(code) - 1, __VA_ARGS__}
+		ROW(OPENAT SYSCALL RET, 1, 1, 0, 0),
+		ROW(OPENAT "\x90" SYSCALL RET, 1, 0, 0, 6), /* too short an instruction between */
+		ROW(OPENAT SYSCALL RET OPENAT "\x90" SYSCALL RET, 2, 1, 0, 14),
+		ROW(GETPID SYSCALL RET, 0, 0, 0, 0),
+		ROW(FROM_DI SYSCALL RET, 0, 0, 1, 0),	     /* who knows what it calls */
+		ROW(OPENAT RET "\x90" SYSCALL, 0, 0, 1, 0),  /* that is another block's number */
+		ROW(OPENAT FROM_DI SYSCALL RET, 0, 0, 1, 0), /* and that one is not it any more */
+		ROW("\xb8" SYSCALL "\0\0" RET, 0, 0, 0, 0),  /* no instruction, a number */
+		ROW("\x31\xc0" SYSCALL RET, 0, 0, 0, 0),     /* read(2) */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct file f;
+		struct sites s;
+		file_new(&f, rows[i].code, rows[i].len);
+		cr_assert_eq(count(&f, SIZE, &s), 0, "%zu", i);
+		cr_expect_eq(s.calls, rows[i].calls, "%zu: %u", i, s.calls);
+		cr_expect_eq(s.can, rows[i].can, "%zu: %u", i, s.can);
+		cr_expect_eq(s.others, rows[i].others, "%zu: %u", i, s.others);
+		cr_assert_eq(s.left_len, s.calls - s.can, "%zu", i);
+		cr_expect_eq(s.room, 6u); /* of 160 bytes, in the page's last 1024 */
+		if (s.left_len) {
+			cr_expect_eq(s.left[0].offset, CODE_AT + rows[i].slow, "%zu", i);
+			cr_expect_str_eq(s.left[0].call, "openat");
+		}
+	}
+}
+
+Test(sites, a_file_that_lies)
+{
+	for (int what = 0; what < 10; what++) {
+		struct file f;
+		struct sites s = {.calls = 7};
+		size_t size = SIZE;
+		file_new(&f, OPENAT SYSCALL RET, 8);
+		Elf64_Phdr *ph = segment_of(&f);
+		if (what == 0)
+			size = 0;
+		if (what == 1)
+			size = sizeof(Elf64_Ehdr) + 5;
+		if (what == 2)
+			size = 0x900; /* shorter than its segment */
+		if (what == 3)
+			head_of(&f)->e_ident[EI_CLASS] = ELFCLASS32;
+		if (what == 4)
+			head_of(&f)->e_phnum = 0xffff;
+		if (what == 5)
+			head_of(&f)->e_phoff = UINT64_MAX - 3;
+		if (what == 6)
+			ph->p_memsz = UINT64_MAX;
+		if (what == 7)
+			ph->p_filesz = 0x2000; /* more than its memory */
+		if (what == 8)
+			ph->p_offset = UINT64_MAX - 0xfff;
+		if (what == 9)
+			ph->p_type = PT_NOTE; /* nothing is loaded */
+		cr_expect_eq(count(&f, size, &s), -ENOEXEC, "%d", what);
+		cr_expect_eq(s.calls, 7u, "%d", what);
+	}
+}
+
+Test(sites, what_is_no_file)
+{
+	struct sites s;
+
+	cr_expect_eq(sites_count("/nonexistent/x", &s), -ENOENT);
+	cr_expect_eq(sites_count("/tmp", &s), -ENOEXEC);
+	cr_expect_eq(sites_count("/dev/null", &s), -ENOEXEC);
+}
+
+/* Data between functions does not decode: what follows is found all the same. */
+Test(sites, what_does_not_decode_is_left_out)
+{
+	static const uint8_t code[] = "\x06\x06" OPENAT STACK SYSCALL;
+	struct insn_calls c = {.code = code, .len = sizeof(code) - 1};
+
+	cr_assert(insn_next_call(&c));
+	cr_expect_eq(c.call, 12u);
+	cr_expect_eq(c.nr, 257);
+	cr_expect_not(insn_next_call(&c));
+}
