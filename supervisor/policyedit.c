@@ -208,14 +208,40 @@ static int give_up(struct policycli *c, struct edited *e, int ended)
 	return POLICYCLI_NO;
 }
 
+/* One error is said with what becomes of the text; of several each has its line before that. */
+static int say_faults(struct policycli *c, const struct policy_faults *f)
+{
+	struct buf more = {0};
+	const char *line = buf_str(&f->lines);
+	size_t n = strcspn(line, "\n");
+	if (f->len == 1) {
+		snprintf(c->error.text, sizeof c->error.text, "%.*s", (int)n, line);
+		return -EINVAL;
+	}
+	for (; *line; line += n + 1) {
+		n = strcspn(line, "\n");
+		fprintf(stderr, "warder: %.*s\n", (int)n, line);
+	}
+	policyfile_faults_add_more(f, &more);
+	fprintf(stderr, "%s%s", more.len ? "warder: " : "", buf_str(&more));
+	buf_free(&more);
+	snprintf(c->error.text, sizeof c->error.text, "%zu errors", f->len);
+	return -EINVAL;
+}
+
 /* An editor may write in place, or a new file: what the name holds now. */
 static int read_edited(struct policycli *c, struct edited *e)
 {
+	struct policy_faults faults = {0};
 	buf_free(&e->text);
 	e->text = (struct buf){0};
 	int r = policyfile_read(e->draft, true, &e->text, &c->error);
 	if (r == 0)
-		r = policyfile_check(policycli_file(c), buf_str(&e->text), e->text.len, &c->error);
+		r = policyfile_faults(NULL, policycli_file(c), buf_str(&e->text), e->text.len,
+				      RULE_USER, NULL, &faults, &c->error);
+	if (r == 0 && faults.len)
+		r = say_faults(c, &faults);
+	policyfile_faults_release(&faults);
 	return r;
 }
 

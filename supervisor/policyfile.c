@@ -182,7 +182,8 @@ struct reader {
 	enum rule_source source;
 	const struct policy_vars *vars;
 	struct policy_error *error;
-	struct buf plain; /* see struct walk */
+	struct policy_faults *faults; /* NULL: the first one ends it */
+	struct buf plain;	      /* see struct walk */
 };
 
 /* Left out, by the rules of the text's source. Positive, so that no error is mistaken for it. */
@@ -426,7 +427,24 @@ static int add_line(struct reader *rd, const char *text, size_t n)
 	else if (rd->policy && l.kind != POLICYSCAN_BLANK)
 		r = add_rule(rd, &l);
 	policyscan_release(&l);
+	if (r < 0 && r != -ENOMEM && !rd->error->text[0])
+		return policyscan_fault(rd->error, &rd->where, 1, "can't follow this path: %s",
+					strerror(-r));
 	return r;
+}
+
+/* A fault of one line ends the reading, unless all are wanted. Not where there is too much. */
+static int note_fault(struct reader *rd, int r)
+{
+	struct policy_faults *f = rd->faults;
+	if (r != -EINVAL || !f)
+		return r;
+	if (f->len++ < POLICYFILE_FAULTS_MAX)
+		buf_addf(&f->lines, "%s\n", rd->error->text);
+	rd->error->text[0] = '\0';
+	if (f->lines.failed)
+		return -ENOMEM;
+	return rd->policy && policy_len(rd->policy) > POLICYFILE_RULES_MAX ? -EINVAL : 0;
 }
 
 static int add_text(struct reader *rd, const char *text, size_t n)
@@ -438,7 +456,7 @@ static int add_text(struct reader *rd, const char *text, size_t n)
 	for (size_t at = 0; r == 0 && at < n; rd->where.line++) {
 		const char *end = memchr(text + at, '\n', n - at);
 		size_t len = (end ? (size_t)(end - text) : n) - at;
-		r = add_line(rd, text + at, len);
+		r = note_fault(rd, add_line(rd, text + at, len));
 		at += len + 1;
 	}
 	return r;
@@ -453,32 +471,63 @@ static int say_memory(struct policy_error *error, int r)
 	return r;
 }
 
+static int read_text(struct reader rd, const char *text, size_t n)
+{
+	rd.where.line = 1;
+	rd.error->text[0] = '\0';
+	int r = add_text(&rd, text, n);
+	buf_free(&rd.plain);
+	return say_memory(rd.error, r);
+}
+
 int policyfile_parse(struct policy *p, const char *name, const char *text, size_t n,
 		     enum rule_source source, const struct policy_vars *vars,
 		     struct policy_error *ret_error)
 {
 	struct reader rd = {.policy = p,
-			    .where = {.name = name, .line = 1},
+			    .where = {.name = name},
 			    .source = source,
 			    .vars = vars,
 			    .error = ret_error};
 	size_t before = policy_len(p);
-	ret_error->text[0] = '\0';
-	int r = add_text(&rd, text, n);
-	buf_free(&rd.plain);
+	int r = read_text(rd, text, n);
 	if (r < 0)
 		policy_truncate(p, before);
-	return say_memory(ret_error, r);
+	return r;
 }
 
 int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error)
 {
-	struct reader rd = {
-		.where = {.name = name, .line = 1}, .source = RULE_USER, .error = ret_error};
-	ret_error->text[0] = '\0';
-	int r = add_text(&rd, text, n);
-	buf_free(&rd.plain);
-	return say_memory(ret_error, r);
+	struct reader rd = {.where = {.name = name}, .source = RULE_USER, .error = ret_error};
+	return read_text(rd, text, n);
+}
+
+int policyfile_faults(struct policy *p, const char *name, const char *text, size_t n,
+		      enum rule_source source, const struct policy_vars *vars,
+		      struct policy_faults *ret, struct policy_error *ret_error)
+{
+	struct reader rd = {.policy = p,
+			    .where = {.name = name},
+			    .source = source,
+			    .vars = vars,
+			    .faults = ret,
+			    .error = ret_error};
+	*ret = (struct policy_faults){0};
+	int r = read_text(rd, text, n);
+	return r == -EINVAL && ret->len ? 0 : r; /* without one the text as a whole is none */
+}
+
+void policyfile_faults_release(struct policy_faults *f)
+{
+	buf_free(&f->lines);
+	f->len = 0;
+}
+
+void policyfile_faults_add_more(const struct policy_faults *f, struct buf *out)
+{
+	size_t more = f->len > POLICYFILE_FAULTS_MAX ? f->len - POLICYFILE_FAULTS_MAX : 0;
+	if (more)
+		buf_addf(out, "and %zu more error%s\n", more, more == 1 ? "" : "s");
 }
 
 int policyfile_parse_line(struct policy *p, const char *line, enum rule_source source,

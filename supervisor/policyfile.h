@@ -50,6 +50,23 @@ int policyfile_parse_line(struct policy *p, const char *line, enum rule_source s
 /* The syntax and the names of presets, without variables and files. 0, -EINVAL with *ret_error,
  * -ENOMEM. */
 int policyfile_check(const char *name, const char *text, size_t n, struct policy_error *ret_error);
+/* Every fault of a text: one line each, the first POLICYFILE_FAULTS_MAX of `len`. */
+struct policy_faults {
+	struct buf lines; /* owned */
+	size_t len;
+};
+#define POLICYFILE_FAULTS_MAX 20
+/*
+ * For who corrects a text: the rules of all lines that read well are added, and each other line is
+ * a fault. p may be NULL, and then vars: the syntax alone, as policyfile_check(). 0, whatever was
+ * found; else -errno with *ret_error: something else was in the way. Release in any case.
+ */
+int policyfile_faults(struct policy *p, const char *name, const char *text, size_t n,
+		      enum rule_source source, const struct policy_vars *vars,
+		      struct policy_faults *ret, struct policy_error *ret_error);
+void policyfile_faults_release(struct policy_faults *f);
+/* "and 7 more errors", with its newline, where there are more; else nothing. */
+void policyfile_faults_add_more(const struct policy_faults *f, struct buf *out);
 /*
  * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular
  * file and no symlink; else it may be a pipe, and reading may block. The caller frees *ret always.

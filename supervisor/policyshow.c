@@ -125,18 +125,37 @@ int policyshow(struct policycli *c, int argc, char **argv)
 
 struct findings {
 	struct buf errors, warnings; /* lines */
-	size_t count;
+	struct buf more;	     /* how many errors are not among them, in words */
+	size_t errors_len;	     /* all of them */
 };
 
-/* The rules of one file within p. */
+static int add_faults(struct policycli *c, struct policy *p, const char *file,
+		      const struct buf *text, enum rule_source source, struct findings *f)
+{
+	struct policy_faults faults;
+	int r = policyfile_faults(p, file, buf_str(text), text->len, source, &c->vars, &faults,
+				  &c->error);
+	buf_add(&f->errors, buf_str(&faults.lines), faults.lines.len);
+	policyfile_faults_add_more(&faults, &f->more);
+	f->errors_len += faults.len;
+	policyfile_faults_release(&faults);
+	return r;
+}
+
+/* The rules of one file within p, as far as they read well. */
 static int check_file(struct policycli *c, struct policy *p, const char *file,
 		      enum rule_source source, bool must_exist, struct findings *f)
 {
-	int r = policyfile_load(p, file, source, &c->vars, &c->error);
-	if (r == -ENOENT && !must_exist)
-		return 0;
+	struct buf text = {0};
+	int r = policyfile_read(file, false, &text, &c->error);
+	if (r == 0)
+		r = add_faults(c, p, file, &text, source, f);
+	else if (r == -ENOENT && !must_exist)
+		r = 0;
+	buf_free(&text);
 	if (r == -EINVAL) {
 		buf_addf(&f->errors, "%s\n", c->error.text);
+		f->errors_len++;
 		return 0;
 	}
 	return r;
@@ -164,11 +183,13 @@ static int say_findings(const struct policycli *c, struct findings *f)
 		jsonw_begin_object(&w);
 		jsonw_kbool(&w, "ok", !f->errors.len);
 		json_lines(&w, "errors", &f->errors);
+		jsonw_kint(&w, "errors_total", (int64_t)f->errors_len);
 		json_lines(&w, "warnings", &f->warnings);
 		jsonw_end_object(&w);
 		buf_add_char(&out, '\n');
 	} else {
 		buf_add_str(&out, buf_str(&f->errors));
+		buf_add_str(&out, buf_str(&f->more));
 		buf_add_str(&out, buf_str(&f->warnings));
 		if (!out.len)
 			buf_add_str(&out, "nothing to complain about\n");
@@ -211,6 +232,7 @@ int policyshow_check(struct policycli *c, int argc, char **argv)
 	int r = check_loaded(c, p, argc ? argv[0] : NULL, &f);
 	int status = r < 0 ? policycli_trouble(c->error.text) : say_findings(c, &f);
 	buf_free(&f.errors);
+	buf_free(&f.more);
 	buf_free(&f.warnings);
 	policy_free(p);
 	return status;

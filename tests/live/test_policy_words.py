@@ -196,6 +196,11 @@ class Edit(PolicyCase):
         self.assertIn("going on", done.err)
         self.assertEqual(["allow r /a", "allow r /b"], self.rules())
 
+    def test_all_errors_are_told_at_once(self):
+        done = self.edit('printf "allow q q /b\nallow r /c\nnonsense\n" >> "$1"', status=1)
+        self.assertRegex(done.err, r"\Awarder: [^\n]*policy:1:\d+: [^\n]*\nwarder: [^\n]*policy:3:\d+: [^\n]*\n"
+                                   r"warder: 2 errors; the policy is unchanged[^\n]*goes on with it\n\Z")
+
     def test_an_editor_that_fails_or_is_not_there(self):
         for script, word in (("echo 'allow r /b' >> \"$1\"; exit 3", "status 3"), ("kill -9 $$", "status 137")):
             done = self.edit(script, status=1)

@@ -199,6 +199,17 @@ Test(cli_policy, checks, .init = setup, .fini = teardown)
 	cr_assert_eq(r.status, 1);
 	cr_assert_str_eq(r.out,
 			 "f:1:7: expected an access such as r, rw or read,list, not 'raed'\n");
+	/* Every line that does not read well is told, the others are looked at all the same. */
+	put_text("p/f", "allow raed /x\nallow r /x\nalow r /y\n\nuse gti git\nallow r nowhere\n");
+	r = POLICY("check", "f");
+	cr_assert_eq(r.status, 1);
+	const char *told[] = {"f:1:7: expected an access", "\nf:3:1: expected ",
+			      "\nf:5:5: expected a preset", "\nf:2: warning: ", "\nf:6: warning: "};
+	const char *at = r.out;
+	for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+		at = strstr(at, told[i]);
+		cr_assert_not_null(at, "%s not in %s", told[i], r.out);
+	}
 	r = POLICY("check", "absent");
 	cr_assert_eq(r.status, 125);
 	cr_assert_str_eq(r.err, "warder: absent: No such file or directory\n");
@@ -224,6 +235,28 @@ Test(cli_policy, json, .init = setup, .fini = teardown)
 	cr_assert_eq(r.status, 1);
 	cr_assert_eq(json_parse(r.out, strlen(r.out), &root, NULL), 0);
 	cr_assert_eq(json_len(json_get(root, "errors")), 1);
+	json_free(root);
+}
+
+/* A file that is no policy at all does not fill the screen. */
+Test(cli_policy, many_errors_are_counted, .init = setup, .fini = teardown)
+{
+	struct buf text = {0};
+	struct json *root;
+	int64_t total = 0;
+	for (size_t i = 0; i < 1000; i++)
+		buf_add_str(&text, "nonsense\n");
+	put_text("p/f", buf_str(&text));
+	buf_free(&text);
+	struct result r = POLICY("check", "f");
+	cr_assert_eq(r.status, 1);
+	cr_assert_not_null(strstr(r.out, "\nf:20:1: expected "), "%s", r.out);
+	cr_assert_null(strstr(r.out, "f:21:"), "%s", r.out);
+	cr_assert_not_null(strstr(r.out, "\nand 980 more errors\n"), "%s", r.out);
+	r = POLICY("check", "--json", "f");
+	cr_assert_eq(json_parse(r.out, strlen(r.out), &root, NULL), 0);
+	cr_assert_eq(json_len(json_get(root, "errors")), 20);
+	cr_assert(json_get_int(root, "errors_total", &total) && total == 1000);
 	json_free(root);
 }
 
