@@ -94,10 +94,8 @@ static void landrun_path(struct llexport *e, size_t i, struct buf *out)
 	uint32_t has;
 	const struct landrun_option *o = landrun_option(x, &has);
 	uint32_t missing = x->access & ~has & ~x->covered;
-	if (!x->exists) {
-		unsaid_path(e, x->path, "it does not exist, and landrun ends there");
-		return;
-	}
+	if (!x->exists)
+		return; /* unsaid_absent() */
 	if (strchr(x->path, ',')) {
 		unsaid_path(e, x->path, "landrun would read the comma as the end of the name");
 		return;
@@ -115,11 +113,35 @@ static void landrun_path(struct llexport *e, size_t i, struct buf *out)
 	}
 }
 
+/* Presets name much that is not on every machine: one line for all of it. */
+#define ABSENT_NAMED 5
+
+static void unsaid_absent(struct llexport *e)
+{
+	size_t n = 0;
+	struct buf names = {0};
+	for (size_t i = 0; i < e->len; i++) {
+		if (e->entry[i].exists || ++n > ABSENT_NAMED)
+			continue;
+		buf_add_str(&names, n > 1 ? ", " : "");
+		escape_add_str(&names, e->entry[i].path);
+	}
+	if (n > ABSENT_NAMED)
+		buf_addf(&names, " and %zu more", n - ABSENT_NAMED);
+	if (n)
+		buf_addf(&e->unsaid, "%s: %s not exist, and landrun would end there\n",
+			 buf_str(&names), n == 1 ? "it does" : "they do");
+	if (names.failed)
+		e->unsaid.failed = true;
+	buf_free(&names);
+}
+
 static int as_landrun(struct llexport *e, struct buf *out)
 {
 	buf_add_str(out, "landrun --best-effort --unrestricted-network");
 	for (size_t i = 0; i < e->len; i++)
 		landrun_path(e, i, out);
+	unsaid_absent(e);
 	buf_add_str(out, " \\\n  -- COMMAND\n");
 	return buf_error(out);
 }

@@ -158,6 +158,14 @@ class Export(PolicyCase):
         self.assertEqual(["--best-effort", "--unrestricted-network", "--ro", f"{self.outside}/a", "--", "COMMAND"],
                          seen.stdout.split("\n")[:-1])
 
+    def test_what_is_not_there_is_one_line(self):
+        done = self.export("".join(f"allow r OUT/no{i}\n" for i in range(7)), "--format", "landrun", status=1)
+        told = [line for line in done.err.splitlines() if "exist" in line]
+        names = ", ".join(f"{self.outside}/no{i}" for i in range(5))
+        self.assertEqual([f"warder: not said: {names} and 2 more: they do not exist, and landrun would end there"], told)
+        done = self.export("allow r OUT/no\n", "--format", "landrun", status=1)
+        self.assertIn(f"warder: not said: {self.outside}/no: it does not exist, and landrun would end there\n", done.err)
+
     def test_usage(self):
         self.policy("export", "--format", "toml", status=2)
         self.policy("export", "a", "b", status=2)
