@@ -473,22 +473,19 @@ static void paint_keys(struct buf *out, const struct question *q, const struct p
 			    2, width_of(v));
 }
 
+#define HELP_KEYS_WIDTH 20
+
 static void paint_help(struct buf *out, const struct prompt_view *v)
 {
-	static const char *const lines[] = {
-		"y o        yes: this path alone, until this process execs or ends",
-		"s          yes, until warder ends",
-		"a          yes, saved as the rule shown",
-		"n Enter Esc  no, for this run",
-		"N v        no, saved",
-		"1-9 ↑ ↓    how much s and a cover",
-		"A          the next answer goes to all that wait",
-		"d          show everything, nothing cut, and who made the call",
-		"Ctrl-C     no to all, and interrupt the command",
+	static const char *const rows[][2] = {
+#define PROMPT_ROW(keys, words) {keys, words},
+#include "supervisor/prompt_help.def"
+#undef PROMPT_ROW
 	};
-	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-		buf_add_str(out, "  ");
-		add_prose(out, lines[i], 2, width_of(v));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		size_t pad = HELP_KEYS_WIDTH - escape_width(rows[i][0]);
+		buf_addf(out, "  %s%*s", rows[i][0], (int)pad, "");
+		add_prose(out, rows[i][1], 2 + HELP_KEYS_WIDTH, width_of(v));
 	}
 }
 

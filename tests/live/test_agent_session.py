@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -90,6 +91,15 @@ class Sessions(AgentCase):
         self.assertIn("Nothing was refused yet.", text)
         self.assertRegex(text, "w: allowed")
         self.assertEqual(len(self.saved()), 2)
+
+    def test_the_help_names_every_way_of_detecting(self):
+        text = self.run_lines([], "/help\n/detect nonsense\n")
+        named, = re.findall(r"^ */detect \[(\S+)\]", text, re.M)
+        ways = named.split("|")
+        self.assertEqual("/detect takes " + ", ".join(ways[:-1]) + f" or {ways[-1]}.",
+                         *re.findall(r"/detect takes .*", text))
+        for way in ways:
+            self.assertIn(f"on denial: {way}", self.run_lines([], f"/detect {way}\n"))
 
     def test_a_tool_reads_no_session(self):
         self.run_json([message("A.")], prompt="private words")

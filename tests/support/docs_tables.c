@@ -1,5 +1,6 @@
 /*
- * docs_tables DIR [--check]: the tables of docs/, generated from the .def files.
+ * docs_tables DIR [--check]: the tables of docs/ and of the README beside it, generated from the
+ * .def files.
  * --check compares instead of writing: 1 and one line a stale file.
  */
 #include "supervisor/access.h"
@@ -331,6 +332,33 @@ static void agent_tools(struct buf *out)
 #undef SLASH
 }
 
+/* ---- the README's part ---- */
+
+/* Keys stand between blanks, and each is shown as code. */
+static void add_keys(struct buf *out, const char *keys)
+{
+	for (const char *between = ""; *keys; between = " ") {
+		size_t n = strcspn(keys, " ");
+		buf_addf(out, "%s`%.*s`", between, (int)n, keys);
+		keys += n + strspn(keys + n, " ");
+	}
+}
+
+static void answers(struct buf *out)
+{
+	static const char *const rows[][2] = {
+#define PROMPT_ROW(keys, words) {keys, words},
+#include "supervisor/prompt_help.def"
+#undef PROMPT_ROW
+	};
+	buf_add_str(out, "| key | |\n|---|---|\n");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		buf_add_str(out, "| ");
+		add_keys(out, rows[i][0]);
+		buf_addf(out, " | %s |\n", rows[i][1]);
+	}
+}
+
 struct words {
 	const char *where;
 	int from, to;
@@ -429,6 +457,40 @@ static int put(const char *file, const struct buf *text)
 	return ok ? 0 : 1;
 }
 
+#define README_BEGIN "<!-- from supervisor/prompt_help.def, by ./dev docs -->\n"
+#define README_END   "<!-- end -->\n"
+
+/* The page as it is, with its generated part anew. */
+static int readme(const char *file, struct buf *ret)
+{
+	struct buf old = {0};
+	int err = read_old(file, &old);
+	const char *text = buf_str(&old), *begin = strstr(text, README_BEGIN);
+	const char *end = begin ? strstr(begin, README_END) : NULL;
+	if (!err && end) {
+		buf_add(ret, text, (size_t)(begin - text) + strlen(README_BEGIN));
+		answers(ret);
+		buf_add_str(ret, end);
+	}
+	buf_free(&old);
+	if (end)
+		return buf_error(ret);
+	fprintf(stderr, "%s: expected its part for the generated table\n", file);
+	return -EINVAL;
+}
+
+static int put_readme(const char *dir, bool checking)
+{
+	struct buf file = {0}, text = {0};
+	buf_addf(&file, "%s/../README.md", dir);
+	int status = readme(buf_str(&file), &text) ? 1
+		     : checking			   ? check(buf_str(&file), &text)
+						   : put(buf_str(&file), &text);
+	buf_free(&text);
+	buf_free(&file);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	bool checking = argc == 3 && !strcmp(argv[2], "--check");
@@ -449,5 +511,5 @@ int main(int argc, char **argv)
 		buf_free(&text);
 		buf_free(&file);
 	}
-	return status;
+	return status | put_readme(argv[1], checking);
 }

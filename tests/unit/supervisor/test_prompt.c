@@ -354,6 +354,30 @@ static const struct {
 	{'\x03', PROMPT_INTERRUPT},
 };
 
+static const char *const helps[] = {
+#define PROMPT_ROW(keys, words) " " keys " ",
+#include "supervisor/prompt_help.def"
+#undef PROMPT_ROW
+};
+
+/* The help, and the README by it, leaves no key out. */
+Test(prompt, every_key_is_in_the_help)
+{
+	for (int c = 1; c < 256; c++) {
+		char name[] = {' ', (char)c, ' ', 0};
+		const char *called = c == '\r' || c == '\n' ? " Enter "
+				     : c == '\x04'	    ? " Ctrl-D "
+				     : c == '\x03'	    ? " Ctrl-C "
+				     : c >= '1' && c <= '9' ? " 1-9 "
+							    : name;
+		size_t rows = 0;
+		for (size_t i = 0; i < ARRAY_LEN(helps); i++)
+			rows += strstr(helps[i], called) != NULL;
+		if (prompt_paint_action((char)c) != PROMPT_NOTHING)
+			cr_expect_eq(rows, 1, "key %d", c);
+	}
+}
+
 /* Any byte that is no key of the table does nothing: 'Y' and 'S' are no yes. */
 Test(prompt, keys)
 {
