@@ -145,9 +145,10 @@ def summary(results, modes):
     """For each mode: the geometric mean over the workloads that are in it, and the worst of them."""
     told = {}
     for m in modes:
-        rows = [(w["cells"][m.name]["ratio"], w["name"]) for w in results if not w["apart"]]
-        if rows:
-            cpu_rows = [w["cells"][m.name]["cpu_ratio"] for w in results if not w["apart"]]
+        counted = [w for w in results if not w["apart"]]
+        rows = [(w["cells"][m.name]["ratio"], w["name"]) for w in counted if m.name in w["cells"]]
+        if rows and len(rows) == len(counted):  # of fewer it is another mean
+            cpu_rows = [w["cells"][m.name]["cpu_ratio"] for w in counted]
             told[m.name] = {"mean": mean(r for r, _ in rows), "worst": max(rows)[0],
                             "worst_name": max(rows)[1], "cpu_mean": mean(cpu_rows)}
     return told
@@ -167,7 +168,8 @@ def rows_of_table(result, modes):
                str(fast.get("stops", ""))]
     if result["summary"]:
         for title, key in (("geometric mean without *", "mean"), ("the same of processor time", "cpu_mean")):
-            yield [title, *(f"{result['summary'][m['name']][key]:.2f}" for m in modes), ""]
+            means = [result["summary"].get(m["name"]) for m in modes]
+            yield [title, *(f"{mean[key]:.2f}" if mean else "-" for mean in means), ""]
 
 
 def table(result):

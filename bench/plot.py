@@ -3,13 +3,15 @@
 import math
 from xml.sax.saxutils import escape
 
-LEFT, RIGHT, TOP, ROW, BOTTOM = 300, 60, 84, 22, 46
+LEFT, RIGHT, TOP, ROW, BOTTOM = 300, 60, 104, 22, 46
 WIDTH = 860
 AXIS = (0.7, 200.0)
 # mode -> colour on light, on dark, and a mark that can be told without colour
 LOOK = {
     "fast": ("#1a7f37", "#3fb950", "circle"),
+    "hold": ("#9a6700", "#d29922", "dot"),
     "slow": ("#0969da", "#4493f8", "square"),
+    "record": ("#57606a", "#8b949e", "bar"),
     "bwrap": ("#8250df", "#ab7df8", "diamond"),
     "strace-file": ("#bc4c00", "#f0883e", "up"),
     "strace": ("#cf222e", "#f85149", "down"),
@@ -37,7 +39,10 @@ def mark(name, x, y, r=5):
     shape = LOOK[name][2]
     if shape == "circle":
         return f'<circle class="{name}" cx="{x}" cy="{y}" r="{r}"/>'
+    if shape == "dot":
+        return f'<circle class="{name}" cx="{x}" cy="{y}" r="{r - 2}"/>'
     points = {
+        "bar": ((-1.5, -6), (1.5, -6), (1.5, 6), (-1.5, 6)),
         "square": ((-4, -4), (4, -4), (4, 4), (-4, 4)),
         "diamond": ((0, -6), (6, 0), (0, 6), (-6, 0)),
         "up": ((0, -6), (5.5, 4), (-5.5, 4)),
@@ -56,10 +61,13 @@ def line(x1, y1, x2, y2, look):
 
 
 def legend(modes):
-    parts, x = [], 14
+    parts, x, y = [], 14, 44
     for mode in modes:
-        parts += [mark(mode["name"], x, 44), text(x + 10, 48, mode["title"])]
-        x += 34 + 6.6 * len(mode["title"])
+        width = 34 + 6.6 * len(mode["title"])
+        if x + width > WIDTH:
+            x, y = 14, y + 20
+        parts += [mark(mode["name"], x, y), text(x + 10, y + 4, mode["title"])]
+        x += width
     return parts
 
 

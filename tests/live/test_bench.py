@@ -87,7 +87,8 @@ class Smoke(unittest.TestCase):
         ways = [n for n in self.ways() if n in plot.LOOK]
         for way in ways:
             marks = [e for e in self.svg.iter() if e.get("class") == way and e.tag != SVG + "rect"]
-            self.assertEqual(len(marks), len(self.result["workloads"]) + 1, way)  # and the legend's
+            measured = [w for w in self.result["workloads"] if way in w["cells"]]
+            self.assertEqual(len(marks), len(measured) + 1, way)  # and the legend's
 
 
 class Caught(unittest.TestCase):
@@ -98,7 +99,7 @@ class Caught(unittest.TestCase):
             place = workloads.Place(os.path.join(top, "w"), measure.environment(top))
             row = workloads.Workload(
                 "w", "w", lambda p, share: ["sh", "-c", "echo a; echo b >made/file"],
-                reset=lambda p: workloads.trees.empty(p.at("made")), made="made", **workload)
+                reset=lambda p: p.empty(p.at("made")), made="made", **workload)
             ways = [measure.Mode("native", "native", lambda p, options: []),
                     measure.Mode("spoilt", "spoilt", lambda p, options: ["sh", "-c", spoil, "sh"])]
             return measure.Bench(row, place, ways, 0, lambda words: None).measure(None)["cells"]["spoilt"]
@@ -120,6 +121,37 @@ class Caught(unittest.TestCase):
         old = '"$@"; touch -d 2001-01-01 made/file'
         self.assertNotIn("wrong", self.cell(old))
         self.assertIn("files", self.cell(old, times=True)["wrong"])
+
+    def test_what_is_beyond_is_left_out(self):
+        with tempfile.TemporaryDirectory(prefix="warder-bench-test-") as top:
+            place = workloads.Place(os.path.join(top, "w"), measure.environment(top))
+            row = workloads.Workload("w", "w", lambda p, share: ["true"])
+            ways = [measure.Mode("native", "native", lambda p, options: []),
+                    measure.Mode("part", "part", lambda p, options: ["env"]),
+                    measure.Mode("whole", "whole", lambda p, options: ["env"], beyond="part")]
+            measured = measure.Bench(row, place, ways, 1, lambda words: None)
+            self.assertIn("whole", measured.measure(None)["cells"])
+            measured.cells["whole"] = measure.Cell()
+            measured.cells["part"].ms = [measure.CELL_SECONDS * 1000.0]
+            self.assertNotIn("whole", measured.measure(None)["cells"])
+
+    def test_the_clock_stops_with_the_command(self):
+        """Not at the next time that somebody looks: of ten short ones no two would take the same."""
+        with tempfile.TemporaryDirectory(prefix="warder-bench-test-") as top:
+            env = measure.environment(top)
+            looked = {round(measure.run(["sleep", f"0.0{i}5"], top, env, top).ms, 1) for i in range(10)}
+            self.assertGreater(len(looked), 7, looked)
+
+    def test_what_was_made_is_put_away(self):
+        with tempfile.TemporaryDirectory(prefix="warder-bench-test-") as top:
+            place = workloads.Place(os.path.join(top, "w"), measure.environment(top))
+            for text in "ab":
+                place.empty(place.at("made"))
+                workloads.trees.write(place.at("made", "file"), text)
+            kept = [os.path.join(place.top, d, "it", "file") for d in os.listdir(place.top) if d[:4] == "old-"]
+            self.assertEqual(len(kept), 1)
+            with open(kept[0]) as f:
+                self.assertEqual(f.read(), "a")
 
     def test_a_name_that_is_none(self):
         done = bench("--only", "nothing-of-that-name")
