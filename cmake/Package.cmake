@@ -29,8 +29,10 @@ top runs its every tool like that.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libwarder-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libcjson-dev, libunwind-dev, libzstd-dev, libzydis-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libunwind-dev, libzstd-dev")
+if(WARDER_FAST)
+    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzydis-dev")
+endif()
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
     "library to run commands behind a Landlock wall (development files)
 libwarder runs a command under supervision, asks the program that embeds it

@@ -41,10 +41,17 @@ target_link_options(warder_flags INTERFACE -Wl,-z,relro,-z,now)
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
 
-# A room is every .c file of its folder, in one static library.
+# The fast path changes machine code: there is one for this kind of machine alone (tracer/fastpath.h).
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    set(WARDER_FAST ON)
+else()
+    set(WARDER_FAST OFF)
+endif()
+
+# A room is every .c file of its folder but those left out here, in one static library.
 function(warder_room name)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
-    list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+    list(FILTER sources EXCLUDE REGEX "/(main|${left_out})\\.c$")
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC warder_flags ${ARGN})
 endfunction()

@@ -67,15 +67,7 @@ void doctor_probe_kernel(struct doctor *d, const char *probe)
 {
 	struct utsname u;
 	uname(&u);
-	if (!strcmp(u.machine, "x86_64")) {
-		doctor_find(d, probe, DOCTOR_OK, "%s %s, %s", u.sysname, u.release, u.machine);
-		return;
-	}
-	doctor_fix(d,
-		   doctor_find(d, probe, DOCTOR_DEGRADED,
-			       "%s %s, %s: every watched call takes two stops", u.sysname,
-			       u.release, u.machine),
-		   "nothing to do; the fast path exists for x86_64 only");
+	doctor_find(d, probe, DOCTOR_OK, "%s %s, %s", u.sysname, u.release, u.machine);
 }
 
 /* ---- whose machine ---- */
@@ -320,6 +312,7 @@ void doctor_probe_i386(struct doctor *d, const char *probe)
 #else
 void doctor_probe_i386(struct doctor *d, const char *probe)
 {
-	doctor_find(d, probe, DOCTOR_OK, "not a thing of this machine");
+	doctor_find(d, probe, DOCTOR_OK,
+		    "they are not watched here: every call of theirs is refused");
 }
 #endif

@@ -7,6 +7,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/rmtree.h"
+#include "tracer/tracer.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define RUN_LIMIT_MS 30000
@@ -257,8 +259,17 @@ void doctor_probe_fast(struct doctor *d, const char *probe)
 	int err = attempt(d, "--on-denial=report", script, &a);
 	long long stops = err ? 0 : (long long)engine_number(&a, "stops");
 	long long sites = err ? 0 : (long long)engine_number(&a, "patched");
+	struct utsname u;
+	uname(&u);
 	if (err)
 		did_not_run(d, probe, err);
+	else if (!tracer_has_fast())
+		doctor_fix(d,
+			   doctor_find(d, probe, DOCTOR_DEGRADED,
+				       "off (%s): 200 opens cost %lld stops: every watched call "
+				       "takes two",
+				       u.machine, stops),
+			   "nothing to do; it is there on x86_64 only, and nothing is less safe");
 	else if (sites > 0 && stops < 200)
 		doctor_find(d, probe, DOCTOR_OK,
 			    "200 opens cost %lld stops: %lld call sites stop no more", stops, sites)

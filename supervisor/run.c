@@ -14,7 +14,8 @@ int64_t run_now_ms(void)
 
 bool run_is_fast(const struct run *r)
 {
-	return !r->command->slow && r->mode != ENGINE_PERMISSIVE && !r->command->trace;
+	return tracer_has_fast() && !r->command->slow && r->mode != ENGINE_PERMISSIVE &&
+	       !r->command->trace;
 }
 
 const char *run_mode_name(enum engine_mode m)

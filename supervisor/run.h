@@ -202,7 +202,7 @@ struct run {
 
 /* Monotonic milliseconds. */
 int64_t run_now_ms(void);
-/* Calls that succeed make no stop: unless each of them is to be seen. */
+/* Calls that succeed make no stop, where the machine has that: unless each is to be seen. */
 bool run_is_fast(const struct run *r);
 /* "hold", "retry", "report", "permissive". */
 const char *run_mode_name(enum engine_mode m);

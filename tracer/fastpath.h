@@ -25,7 +25,9 @@
 struct fastpath; /* what is known of files; one a tracer */
 struct mm;	 /* an address space; tracees refer to it */
 
-/* way: how stubs go, until fastpath_all_pass(). */
+/* Is there one for this machine? Where there is none, fastpath_none.c is built instead. */
+bool fastpath_exists(void);
+/* way: how stubs go, until fastpath_all_pass(). 0, -ENOMEM, -EOPNOTSUPP. */
 int fastpath_new(const struct stub_marks *marks, enum stub_way way, struct fastpath **ret);
 void fastpath_free(struct fastpath *f);
 /*

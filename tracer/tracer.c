@@ -116,7 +116,7 @@ static int new_marks(struct tracer *tr)
 	tr->filter.see_changes = tr->options.see_changes;
 	tr->filter.native = tr->options.native;
 	tr->filter.identities = tr->options.see_identities;
-	if (r < 0 || !tr->options.fast)
+	if (r < 0 || !tr->options.fast || !fastpath_exists())
 		return r;
 	do {
 		r = new_mark(&marks.pass);
@@ -133,6 +133,11 @@ static int new_marks(struct tracer *tr)
 	tr->filter.look = marks.look;
 	tr->filter.report = marks.report;
 	return r;
+}
+
+bool tracer_has_fast(void)
+{
+	return fastpath_exists();
 }
 
 size_t tracer_lacks(const char *ret[TRACER_LACKS_MAX])

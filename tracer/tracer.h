@@ -203,6 +203,8 @@ struct tracer_counts {
 	unsigned unwritable;
 };
 
+/* Can calls that succeed stop no more on this machine? (Else `fast` means nothing.) */
+bool tracer_has_fast(void);
 /*
  * What this kernel can't do for the calls of TRACER_WAITS: how many, and a sentence for each
  * (static).
