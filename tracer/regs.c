@@ -1,5 +1,6 @@
 #include "tracer/regs.h"
 
+#include "tracer/mem.h"
 #include "tracer/stub.h"
 
 #include <elf.h>
@@ -347,89 +348,89 @@ static int set(pid_t tid, struct user_regs_struct *r)
 	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) < 0 ? -errno : 0;
 }
 
+/*
+ * The number of the call that is going on is no register. Without one (-1) the kernel makes none,
+ * and a signal on the way does not take what is in x0 for a call's result.
+ */
+static int set_number(pid_t tid, int nr)
+{
+	struct iovec iov = {&nr, sizeof(nr)};
+	return ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0 ? -errno : 0;
+}
+
 int regs_set_result(pid_t tid, int64_t result)
+{
+	return regs_set_arg(tid, SYS_ARCH_AARCH64, 0, (uint64_t)result);
+}
+
+#define INSN_SVC 0xd4000001u /* svc #0 */
+#define INSN_NOP 0xd503201fu
+
+static uint64_t value_of(const struct user_regs_struct *r, unsigned i)
+{
+	return i == 31 ? 0 : r->regs[i];
+}
+
+/* A move to a register that holds the value already (Arm ARM, C6.2: MOV, MOVZ, NOP). */
+static bool changes_nothing(const struct user_regs_struct *r, uint32_t insn)
+{
+	uint64_t to = value_of(r, insn & 31), from = value_of(r, insn >> 16 & 31);
+	bool constant = (insn & 0x7fe00000u) == 0x52800000u; /* mov x1, #2; mov w1, #2 */
+
+	if ((insn & 0xffe0ffe0u) == 0xaa0003e0u) /* mov x1, x2 */
+		return to == from;
+	if ((insn & 0xffe0ffe0u) == 0x2a0003e0u) /* mov w1, w2 */
+		return to == (uint32_t)from;
+	return insn == INSN_NOP || (constant && to == (insn >> 5 & 0xffff));
+}
+
+/*
+ * The kernel has put the thread back before its call already, and will make that EINTR if it finds
+ * it there (arch/arm64/kernel/signal.c, do_signal()). So it is put one instruction further back, if
+ * that one changes nothing: before the call of a C library there is such a one.
+ */
+int regs_begin_anew(pid_t tid)
+{
+	struct user_regs_struct r;
+	uint32_t insn[2];
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	const struct sysent *ent = sysent_by_nr(SYS_ARCH_AARCH64, (int32_t)r.regs[8]);
+	if (!ent || (ent->group != SYS_GROUP_META && ent->group != SYS_GROUP_CONNECT))
+		return 0;
+	if (mem_read(tid, r.pc - INSN_SIZE, insn, sizeof(insn)) < 0 || insn[1] != INSN_SVC ||
+	    !changes_nothing(&r, insn[0]))
+		return 0;
+	r.pc -= INSN_SIZE;
+	return set(tid, &r);
+}
+
+int regs_skip(pid_t tid, int64_t result)
+{
+	int err = set_number(tid, -1);
+
+	return err < 0 ? err : regs_set_result(tid, result);
+}
+
+int regs_set_number(pid_t tid, int64_t nr)
+{
+	return set_number(tid, (int)nr);
+}
+
+int regs_make(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
 {
 	struct user_regs_struct r;
 	int err = get(tid, &r);
 
 	if (err < 0)
 		return err;
-	r.regs[0] = (uint64_t)result;
-	return set(tid, &r);
-}
-
-int regs_begin_anew(pid_t tid)
-{
-	(void)tid;
-	return 0;
-}
-
-int regs_skip(pid_t tid, int64_t result)
-{
-	int nr = -1;
-	struct iovec iov = {&nr, sizeof(nr)};
-
-	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
-		return -errno;
-	return regs_set_result(tid, result);
-}
-
-/* There are no stubs on this architecture. */
-int regs_move(pid_t tid, const struct regs_call *call, unsigned i)
-{
-	(void)tid;
-	(void)call;
-	(void)i;
-	return -EOPNOTSUPP;
-}
-
-int regs_set_number(pid_t tid, int64_t nr)
-{
-	(void)tid;
-	(void)nr;
-	return -EOPNOTSUPP;
-}
-
-int regs_ip(pid_t tid, uint64_t *ret)
-{
-	(void)tid;
-	(void)ret;
-	return -EOPNOTSUPP;
-}
-
-int regs_leave_stub(pid_t tid, const struct stub_site *site, uint64_t stub, uint32_t pass)
-{
-	(void)tid;
-	(void)site;
-	(void)stub;
-	(void)pass;
-	return -EOPNOTSUPP;
-}
-
-int regs_enter_stub(pid_t tid, const struct stub_site *site, uint64_t stub)
-{
-	(void)tid;
-	(void)site;
-	(void)stub;
-	return -EOPNOTSUPP;
-}
-
-int regs_take_report(pid_t tid, const struct regs_call *call, int mark_arg, int *ret_error)
-{
-	(void)tid;
-	(void)call;
-	(void)mark_arg;
-	(void)ret_error;
-	return -EOPNOTSUPP;
-}
-
-int regs_make(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t marked)
-{
-	(void)tid;
-	(void)call;
-	(void)mark_arg;
-	(void)marked;
-	return -EOPNOTSUPP; /* of what a stub has reported */
+	r.regs[0] = call->args[0];
+	if (mark_arg >= 0)
+		r.regs[mark_arg] = marked;
+	err = set_number(tid, (int)call->nr);
+	return err < 0 ? err : set(tid, &r);
 }
 
 int regs_set_arg(pid_t tid, enum sys_arch arch, unsigned i, uint64_t value)
@@ -463,7 +464,8 @@ int regs_repeat(pid_t tid, const struct regs_call *call, int mark_arg, uint64_t 
 	r.regs[0] = call->args[0]; /* the result took its place */
 	if (mark_arg >= 0)
 		r.regs[mark_arg] = marked;
-	return set(tid, &r);
+	err = set_number(tid, -1);
+	return err < 0 ? err : set(tid, &r);
 }
 
 int regs_save(pid_t tid, struct regs_saved *ret)
@@ -471,16 +473,29 @@ int regs_save(pid_t tid, struct regs_saved *ret)
 	return get(tid, &ret->regs);
 }
 
+/*
+ * At the stops before and behind a call x7 tells which of them it is, and gets its own value back
+ * afterwards; at the others it is the program's (arch/arm64/kernel/ptrace.c, report_syscall()). So
+ * what was saved of it at one may not be put back at another; no call changes it meanwhile.
+ */
+static int put_back(pid_t tid, struct user_regs_struct *r)
+{
+	struct user_regs_struct now;
+	int err = get(tid, &now);
+
+	if (err < 0)
+		return err;
+	r->regs[7] = now.regs[7];
+	err = set_number(tid, -1);
+	return err < 0 ? err : set(tid, r);
+}
+
 int regs_restore(pid_t tid, const struct regs_saved *saved, int64_t result)
 {
 	struct user_regs_struct r = saved->regs;
-	int nr = -1;
-	struct iovec iov = {&nr, sizeof(nr)};
 
 	r.regs[0] = (uint64_t)result;
-	if (ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) < 0)
-		return -errno;
-	return set(tid, &r);
+	return put_back(tid, &r);
 }
 
 int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_call *call)
@@ -491,7 +506,7 @@ int regs_redirect(pid_t tid, const struct regs_saved *saved, const struct regs_c
 	r.regs[8] = (uint64_t)call->nr;
 	for (unsigned i = 0; i < 6; i++)
 		r.regs[i] = call->args[i];
-	return set(tid, &r);
+	return put_back(tid, &r);
 }
 
 bool regs_clobbers(enum sys_arch arch, unsigned i)

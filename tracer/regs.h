@@ -39,8 +39,8 @@ enum sys_arch regs_arch(uint32_t audit_arch);
 bool regs_restarts(int64_t result);
 /*
  * At a signal's stop: a call of row-group META or CONNECT that the signal broke off before it began
- * is begun anew after the handler, whatever the handler's SA_RESTART. (aarch64 has decided before
- * the stop: there it stays EINTR for a handler without SA_RESTART.)
+ * is begun anew after the handler, whatever the handler's SA_RESTART. (On aarch64 where the
+ * instruction before the call allows it; else it is EINTR for a handler without SA_RESTART.)
  */
 int regs_begin_anew(pid_t tid);
 /* At an exit stop: what the call returns. */
