@@ -19,6 +19,9 @@ WARDER = os.path.realpath(os.environ["WARDER"])
 FIXTURES = os.path.realpath(os.environ["FIXTURES"])
 NOBODY = 65534
 TIMEOUT = 30
+# On an emulated machine all takes longer: so many times as long.
+SLOW = int(os.environ.get("WARDER_SLOW", "1"))
+STORM_US = str(200 * SLOW)  # between two signals of fixtures/storm.c
 
 
 def both_users(cls):
@@ -41,7 +44,7 @@ def needs(*programs):
 
 def wait_until(true, seconds=10):
     """Does it become true?"""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOW
     while time.monotonic() < end:
         if true():
             return True
@@ -125,7 +128,7 @@ class Talk:
 
     def next(self, *kinds, seconds=TIMEOUT):
         """The next event (of these kinds); None at the end."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * SLOW
         while True:
             line, newline, rest = self.rest.partition(b"\n")
             if newline:
@@ -166,7 +169,7 @@ class Talk:
     def finish(self, seconds=TIMEOUT):
         while self.next(seconds=seconds):
             pass
-        status = self.process.wait(timeout=seconds)
+        status = self.process.wait(timeout=seconds * SLOW)
         texts = []
         for f in self.files:
             f.seek(0)
@@ -272,11 +275,11 @@ class RunCase(unittest.TestCase):
             more["stdin"] = subprocess.PIPE
         p = self.start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         try:
-            out, err = p.communicate(input.encode() if input is not None else None, timeout)
+            out, err = p.communicate(input.encode() if input is not None else None, timeout * SLOW)
         except subprocess.TimeoutExpired:
             p.kill()
             out, err = p.communicate()
-            self.fail(f"{argv} did not end in {timeout} s\n{out!r}\n{err!r}")
+            self.fail(f"{argv} did not end in {timeout * SLOW} s\n{out!r}\n{err!r}")
         return Done(p.returncode, out.decode("utf-8", "surrogateescape"),
                     err.decode("utf-8", "surrogateescape"), None)
 
@@ -296,7 +299,7 @@ class RunCase(unittest.TestCase):
         """warder run ARGS; each question is answered by answer(question) (default: once)."""
         answer = answer or allow()
         talk = Talk(self, args, **more)
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * SLOW
         while True:
             q = talk.next("ask", seconds=max(end - time.monotonic(), 0))
             if q is None:

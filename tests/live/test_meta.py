@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from run_help import WARDER, RunCase, Talk, allow, both_users, deny, fixture, main
+from run_help import STORM_US, WARDER, RunCase, Talk, allow, both_users, deny, fixture, main
 
 CALLS = fixture("meta_calls")
 
@@ -100,7 +100,7 @@ class Attacks(RunCase):
 
     def test_a_signal_storm(self):
         """chmod never gives EINTR, whatever the handler."""
-        done = self.run_report("--", fixture("storm"), "chmod", self.good)
+        done = self.run_report("--", fixture("storm"), "chmod", self.good, STORM_US)
         self.assertEqual("failed 0 (none), caught many\n", done.out, done)
 
     def test_an_exception_by_another_name(self):
@@ -155,7 +155,7 @@ class Unreadable(RunCase):
         shutil.copy(fixture("storm"), program)
         os.chmod(program, 0o111)
         self.own(program)
-        done = self.run_report("--", program, "chmod", self.write("project/file"))
+        done = self.run_report("--", program, "chmod", self.write("project/file"), STORM_US)
         if self.uid == 0:
             self.assertEqual("failed 0 (none), caught many\n", done.out, done)
             return

@@ -77,12 +77,20 @@ static uint32_t ask(uint32_t arch, int nr, const uint64_t args[6])
 
 static const uint64_t nothing[6];
 
-#ifdef __x86_64__
-
+/* What programs of this machine call by. */
 static const struct {
 	enum sys_arch arch;
 	uint32_t audit;
-} arches[] = {{SYS_ARCH_X86_64, AUDIT_ARCH_X86_64}, {SYS_ARCH_I386, AUDIT_ARCH_I386}};
+} arches[] = {
+#ifdef __x86_64__
+	{SYS_ARCH_X86_64, AUDIT_ARCH_X86_64},
+	{SYS_ARCH_I386, AUDIT_ARCH_I386},
+#else
+	{SYS_ARCH_AARCH64, AUDIT_ARCH_AARCH64},
+#endif
+};
+#define ARCHES	   (sizeof(arches) / sizeof(arches[0]))
+#define OWN_NR(id) (sysents[id].nr[arches[0].arch])
 
 static uint32_t plain_answer(const struct sysent *ent)
 {
@@ -126,7 +134,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 Test(filter, every_number)
 {
 	build();
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARCHES; i++) {
 		for (int nr = 0; nr < 1024; nr++) {
 			const struct sysent *ent = sysent_by_nr(arches[i].arch, nr);
 			uint32_t want = ent ? plain_answer(ent) : SECCOMP_RET_ALLOW;
@@ -143,7 +151,7 @@ Test(filter, native)
 	static const struct filter_options native = {.grant = GRANT, .native = true};
 
 	cr_assert_eq(filter_build(&native, program, FILTER_MAX, &program_len), 0);
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARCHES; i++) {
 		for (size_t id = 0; id < SYS_ID_COUNT; id++) {
 			const struct sysent *ent = &sysents[id];
 			int nr = ent->nr[arches[i].arch];
@@ -177,7 +185,7 @@ Test(filter, identities_where_they_can_change)
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			set = set || fnmatch(names[k], ent->name, 0) == 0;
 		cr_expect(!set || filter_changes_identity(ent), "%s", ent->name);
-		for (size_t a = 0; filter_changes_identity(ent) && a < 2; a++) {
+		for (size_t a = 0; filter_changes_identity(ent) && a < ARCHES; a++) {
 			if (ent->nr[arches[a].arch] < 0)
 				continue;
 			cr_expect_eq(ask(arches[a].audit, ent->nr[arches[a].arch], user), TRACED,
@@ -185,9 +193,8 @@ Test(filter, identities_where_they_can_change)
 			n++;
 		}
 	}
-	cr_expect_eq(n, 33);
-	cr_expect_eq(ask(AUDIT_ARCH_X86_64, sysents[SYS_ID_unshare].nr[SYS_ARCH_X86_64], net),
-		     SECCOMP_RET_ALLOW);
+	cr_expect_eq(n, arches[0].arch == SYS_ARCH_X86_64 ? 33 : 12);
+	cr_expect_eq(ask(arches[0].audit, OWN_NR(SYS_ID_unshare), net), SECCOMP_RET_ALLOW);
 }
 
 Test(filter, limits_of_others_stop)
@@ -204,21 +211,20 @@ Test(filter, limits_of_others_stop)
 	build();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		uint64_t args[6] = {rows[i].pid, 0, rows[i].limit};
-		for (size_t a = 0; a < 2; a++) {
+		for (size_t a = 0; a < ARCHES; a++) {
 			int nr = sysents[SYS_ID_prlimit64].nr[arches[a].arch];
 			cr_expect_eq(ask(arches[a].audit, nr, args), rows[i].want, "row %zu", i);
 		}
 	}
 	/* An address whose lower half is 0 is one all the same. */
 	uint64_t high[6] = {7, 0, 0x700000000};
-	cr_expect_eq(ask(AUDIT_ARCH_X86_64, sysents[SYS_ID_prlimit64].nr[SYS_ARCH_X86_64], high),
-		     TRACED);
+	cr_expect_eq(ask(arches[0].audit, OWN_NR(SYS_ID_prlimit64), high), TRACED);
 }
 
 Test(filter, the_mark_opens_the_door_for_opens_only)
 {
 	build();
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARCHES; i++) {
 		for (int id = 0; id < SYS_ID_COUNT; id++) {
 			const struct sysent *ent = &sysents[id];
 			bool open = ent->need[0] == CALL_NEED_OPEN;
@@ -260,7 +266,7 @@ Test(filter, marked_calls)
 			const struct sysent *ent = &sysents[n / 30];
 			uint32_t mark = marks[n / 6 % 5];
 			uint64_t args[6] = {0}, plain[6];
-			if (ent->nr[SYS_ARCH_X86_64] < 0 || !filter_passes(ent))
+			if (OWN_NR(n / 30) < 0 || !filter_passes(ent))
 				continue;
 			args[sysent_id(ent) == SYS_ID_openat ? 2 : 1] = flags[n % 6];
 			memcpy(plain, args, sizeof(plain));
@@ -272,7 +278,7 @@ Test(filter, marked_calls)
 				want = SECCOMP_RET_TRACE | FILTER_REPORT_DATA;
 			else if (mark == 0x1111 || (mark == 0x2222 && see && passes))
 				want = SECCOMP_RET_ALLOW;
-			cr_expect_eq(ask(AUDIT_ARCH_X86_64, ent->nr[SYS_ARCH_X86_64], args), want,
+			cr_expect_eq(ask(arches[0].audit, OWN_NR(n / 30), args), want,
 				     "%s %lx, mark %x", ent->name, flags[n % 6], mark);
 			if (mark)
 				cr_expect_not(filter_passes_call(&options, ent, args));
@@ -290,6 +296,7 @@ Test(filter, arguments)
 		uint64_t args[6];
 		uint32_t want;
 	} rows[] = {
+#ifdef __x86_64__
 		{AUDIT_ARCH_X86_64, 257, {0, 0, O_PATH}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 257, {0, 0, O_PATH | O_CLOEXEC}, SECCOMP_RET_ALLOW},
 		{AUDIT_ARCH_X86_64, 257, {0, 0, (uint64_t)O_PATH << 32}, TRACED},
@@ -357,6 +364,25 @@ Test(filter, arguments)
 		{AUDIT_ARCH_X86_64, -1, {0}, SECCOMP_RET_ERRNO | ENOSYS},
 		{AUDIT_ARCH_AARCH64, 56, {0}, SECCOMP_RET_ERRNO | ENOSYS},
 		{AUDIT_ARCH_ARM, 5, {0}, SECCOMP_RET_ERRNO | ENOSYS},
+#else
+		{AUDIT_ARCH_AARCH64, 56, {0, 0, O_PATH}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_AARCH64, 56, {0, 0, (uint64_t)O_PATH << 32}, TRACED},
+		{AUDIT_ARCH_AARCH64, 56, {O_PATH, O_PATH, O_RDWR}, TRACED},
+		{AUDIT_ARCH_AARCH64, 220, {CLONE_UNTRACED | 17}, TRACED},
+		{AUDIT_ARCH_AARCH64, 220, {CLONE_VM | CLONE_THREAD}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_AARCH64, 29, {0, TIOCSTI | 1ull << 32}, SECCOMP_RET_ERRNO | EPERM},
+		{AUDIT_ARCH_AARCH64, 29, {3, 0x40086602}, SECCOMP_RET_USER_NOTIF}, /* SETFLAGS */
+		{AUDIT_ARCH_AARCH64, 206, {3, 1, 1, 0, 1ull << 32, 16}, SECCOMP_RET_USER_NOTIF},
+		{AUDIT_ARCH_AARCH64, 206, {3, 1, 1, 0, 0, 16}, SECCOMP_RET_ALLOW},
+		{AUDIT_ARCH_AARCH64, 211, {3, 4096, 0, 0, GRANT}, SECCOMP_RET_USER_NOTIF},
+		{AUDIT_ARCH_AARCH64, 198, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC}, TRACED},
+		{AUDIT_ARCH_AARCH64, 167, {PR_SET_MM | 1ull << 32}, SECCOMP_RET_ERRNO | EPERM},
+		{AUDIT_ARCH_AARCH64, -1, {0}, SECCOMP_RET_ALLOW},
+		/* 32-bit programs have no call at all. */
+		{AUDIT_ARCH_ARM, 5, {0}, SECCOMP_RET_ERRNO | ENOSYS},
+		{AUDIT_ARCH_ARM, 1, {0}, SECCOMP_RET_ERRNO | ENOSYS},
+		{AUDIT_ARCH_X86_64, 257, {0}, SECCOMP_RET_ERRNO | ENOSYS},
+#endif
 	};
 
 	build();
@@ -375,6 +401,7 @@ Test(filter, messages)
 		uint64_t args[6];
 		bool stops;
 	} rows[] = {
+#ifdef __x86_64__
 		{AUDIT_ARCH_X86_64, 46, {3, 4096}, true},
 		{AUDIT_ARCH_X86_64, 307, {3, 4096}, true},
 		{AUDIT_ARCH_I386, 370, {3, 4096}, true},
@@ -385,6 +412,15 @@ Test(filter, messages)
 		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES}, true},
 		{AUDIT_ARCH_X86_64, 56, {CLONE_FILES | CLONE_THREAD}, false},
 		{AUDIT_ARCH_X86_64, 257, {0}, false},
+#else
+		{AUDIT_ARCH_AARCH64, 211, {3, 4096}, true},
+		{AUDIT_ARCH_AARCH64, 269, {3, 4096}, true},
+		{AUDIT_ARCH_AARCH64, 198, {AF_UNIX, SOCK_DGRAM}, true},
+		{AUDIT_ARCH_AARCH64, 198, {AF_UNIX, SOCK_STREAM}, false},
+		{AUDIT_ARCH_AARCH64, 220, {CLONE_FILES}, true},
+		{AUDIT_ARCH_AARCH64, 220, {CLONE_FILES | CLONE_THREAD}, false},
+		{AUDIT_ARCH_AARCH64, 56, {0}, false},
+#endif
 		{AUDIT_ARCH_ARM, 5, {0}, false},
 	};
 	const uint32_t stop = SECCOMP_RET_TRACE | FILTER_MESSAGE_DATA;
@@ -396,8 +432,6 @@ Test(filter, messages)
 	size_t len;
 	cr_expect_eq(filter_build_messages(program, program_len - 1, &len), -E2BIG);
 }
-
-#endif
 
 /* Jumps land inside; a filter too small is said so. */
 Test(filter, is_well_formed)
@@ -434,6 +468,7 @@ Test(filter, terminals_where_they_are_wanted)
 	options.terminals = true;
 	build();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		cr_expect_eq(ask(AUDIT_ARCH_X86_64, 16, (uint64_t[6]){0, rows[i].cmd}),
-			     rows[i].want, "row %zu", i);
+		cr_expect_eq(
+			ask(arches[0].audit, OWN_NR(SYS_ID_ioctl), (uint64_t[6]){0, rows[i].cmd}),
+			rows[i].want, "row %zu", i);
 }
