@@ -25,7 +25,9 @@ function(warder_manual name section component title) # FILE...
     install(FILES ${out} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
 endfunction()
 
-if(Python3_FOUND AND SCDOC)
+if(CMAKE_CROSSCOMPILING)
+    message(STATUS "No manual: it is the program's own words, and that does not run here")
+elseif(Python3_FOUND AND SCDOC)
     warder_manual(warder 1 program "run commands with exact permissions, asked in place" man/warder.md)
     warder_manual(warder-policy 5 program "rules for what a command may do" policy.md accesses.md)
     warder_manual(warder-trace 5 program "recorded runs, one event a line" traces.md trace-fields.md)
