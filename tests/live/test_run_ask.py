@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from run_help import (TIMEOUT, RunCase, Talk, allow, both_users, deny, fixture, main,
+from run_help import (SLOW, TIMEOUT, RunCase, Talk, allow, both_users, deny, fixture, main,
                       scope_of, wait_until)
 
 
@@ -211,19 +211,19 @@ class Ask(RunCase):
         self.assertEqual("timeout", done.denials(self.secret)[0]["by"])
 
     def test_time_for_answers_does_not_count(self):
-        talk = Talk(self, ["--timeout", "1", "--", "bash", "-c", f"cat {self.secret}; echo end"])
+        talk = Talk(self, ["--timeout", str(SLOW), "--", "bash", "-c", f"cat {self.secret}; echo end"])
         q = talk.ask()
-        time.sleep(1.5)
+        time.sleep(1.5 * SLOW)
         talk.answer(q, **allow()(q))
         done = talk.finish()
         self.assertStatus(done)
         self.assertEqual("the secret\nend\n", done.out)
-        self.assertGreaterEqual(done.report["held_ms"], 1400)
+        self.assertGreaterEqual(done.report["held_ms"], 1400 * SLOW)
 
     def test_and_then_time_goes_on(self):
-        talk = Talk(self, ["--timeout", "0.7", "--", "bash", "-c", f"cat {self.secret}; sleep 20"])
+        talk = Talk(self, ["--timeout", str(0.7 * SLOW), "--", "bash", "-c", f"cat {self.secret}; sleep {20 * SLOW}"])
         q = talk.ask()
-        time.sleep(0.5)
+        time.sleep(0.5 * SLOW)
         talk.answer(q, **allow()(q))
         begin = time.monotonic()
         done = talk.finish()
@@ -338,7 +338,7 @@ class Ask(RunCase):
         talk = Talk(self, ["--", "bash", "-c",
                            f"trap 'echo caught' USR1; (sleep 0.5; kill -USR1 $$) & read a < {self.secret}; echo \"$a\"; wait"])
         q = talk.ask()
-        time.sleep(1)
+        time.sleep(SLOW)
         talk.answer(q, answer="allow")
         self.assertEqual("caught\nthe secret\n", talk.finish().out)
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from run_help import WARDER, RunCase, Talk, both_users, deny, main, needs, wait_until
+from run_help import SLOW, WARDER, RunCase, Talk, both_users, deny, main, needs, wait_until
 
 
 def two_waits(status):
@@ -176,7 +176,7 @@ class Ended(RunCase):
         self.assertEqual(b"ready\n", p.stdout.readline())
         self.assertTrue(wait_until(lambda: not self.state_of_main(p)))
         p.send_signal(sig)
-        return p.wait(timeout=10)
+        return p.wait(timeout=10 * SLOW)
 
     def state_of_main(self, p):
         """The command, while it is there: its shell's only child afterwards is the sleep."""
@@ -198,7 +198,7 @@ class Ended(RunCase):
         start = time.monotonic()
         done = self.run_report("--timeout", "1", *two_waits(0))
         self.assertStatus(done, 124)
-        self.assertLess(time.monotonic() - start, 10)
+        self.assertLess(time.monotonic() - start, 10 * SLOW)
 
     def test_a_stopped_command(self):
         p = self.start([WARDER, "run", "--", "sh", "-c", "echo ready; kill -STOP $$; sleep 600"],
@@ -206,7 +206,7 @@ class Ended(RunCase):
         self.assertEqual(b"ready\n", p.stdout.readline())
         time.sleep(0.3)
         p.send_signal(signal.SIGTERM)
-        self.assertEqual(-signal.SIGTERM, p.wait(timeout=10))
+        self.assertEqual(-signal.SIGTERM, p.wait(timeout=10 * SLOW))
 
 
 @both_users
