@@ -37,6 +37,17 @@ def fixture(name):
     return os.path.join(FIXTURES, name)
 
 
+# Calls that younger machines were never given, and what a C library makes there in their place.
+SUCCESSORS = {"open": "openat", "creat": "openat", "mkdir": "mkdirat", "mknod": "mknodat", "symlink": "symlinkat",
+              "link": "linkat", "unlink": "unlinkat", "rmdir": "unlinkat", "rename": "renameat", "chmod": "fchmodat",
+              "chown": "fchownat", "lchown": "fchownat", "utimes": "utimensat"}
+
+
+def call_here(name):
+    """The name under which this machine makes such a call."""
+    return SUCCESSORS.get(name, name) if os.uname().machine == "aarch64" else name
+
+
 def needs(*programs):
     missing = [p for p in programs if not shutil.which(p)]
     return unittest.skipIf(missing, "not installed: " + " ".join(missing))

@@ -6,7 +6,7 @@ import re
 import stat
 import unittest
 
-from run_help import RunCase, both_users, deny, fixture, main
+from run_help import RunCase, both_users, call_here, deny, fixture, main
 
 CALLS = fixture("run_calls")
 FULL = "a full line\n"
@@ -194,7 +194,7 @@ class Calls(CallsCase):
         for name, call, access, path, exists in ASKED:
             with self.subTest(name):
                 q = self.asked_by(name)
-                self.assertEqual((call, access, os.path.join(self.outside, path), exists),
+                self.assertEqual((call_here(call), access, os.path.join(self.outside, path), exists),
                                  (q["call"], q["access"], q["path"], q["exists"]))
                 self.assertEqual([self.calls, self.outside, name], q["argv"])
                 self.assertEqual(self.calls, q["exe"])
@@ -204,7 +204,7 @@ class Calls(CallsCase):
         for name, call, path, path2, access in ASKED_OF_TWO:
             with self.subTest(name):
                 q = self.asked_by(name)
-                self.assertEqual((call, os.path.join(self.outside, path),
+                self.assertEqual((call_here(call), os.path.join(self.outside, path),
                                   os.path.join(self.outside, path2)), (q["call"], q["path"], q["path2"]))
                 self.assertEqual(access, q["access"])
 
