@@ -135,7 +135,7 @@ static char *id_text(const struct json *id, struct jsontext raw)
 	if (!json_is_string(id) && !json_int(id, &number))
 		return NULL;
 	if (jsontext_has_nul(raw))
-		return strndup(raw.at, raw.len);
+		return memchr(raw.at, '\t', raw.len) ? NULL : strndup(raw.at, raw.len);
 	jsonw_init(&w, &text);
 	json_write(&w, id);
 	return buf_take(&text);
@@ -205,14 +205,27 @@ static void take_message(struct mcp *s, const struct json *v, struct jsontext ra
 		mcp_error(s, id, INVALID_REQUEST, "\"method\": expected a string");
 }
 
+/* Where the line stops being JSON by its bytes alone, to which cJSON is lenient; n: nowhere. */
+static size_t text_length(const char *line, size_t n)
+{
+	size_t len = 0;
+	for (size_t at = 0; at < n; at += len) {
+		unsigned char c = (unsigned char)line[at];
+		len = c < ' ' && c != '\t' && c != '\r' ? 0 : json_utf8_len(line + at, n - at);
+		if (!len)
+			return at;
+	}
+	return n;
+}
+
 static void take_line(struct mcp *s, const char *line, size_t n)
 {
 	struct json *v = NULL;
-	size_t at = 0;
+	size_t at = text_length(line, n);
 	char words[80];
-	if (!line[strspn(line, " \t\r")])
+	if (strspn(line, " \t\r") == n)
 		return;
-	if (json_parse(line, n, &v, &at)) {
+	if (at < n || json_parse(line, n, &v, &at)) {
 		snprintf(words, sizeof(words), "no JSON: something else at byte %zu", at);
 		mcp_error(s, NULL, PARSE_ERROR, words);
 		return;

@@ -40,8 +40,18 @@ static char *answers_of(const char *bytes, size_t first, size_t n, size_t *ret_l
 	return text;
 }
 
+static void check_bytes(const char *text, size_t n)
+{
+	size_t len = 0;
+	for (size_t at = 0; at < n; at += len)
+		if (!(len = json_utf8_len(text + at, n - at)) ||
+		    ((unsigned char)text[at] < ' ' && text[at] != '\n'))
+			abort();
+}
+
 static void check_lines(const char *text, size_t n)
 {
+	check_bytes(text, n);
 	for (size_t at = 0; at < n;) {
 		struct json *v = NULL;
 		const char *end = memchr(text + at, '\n', n - at);

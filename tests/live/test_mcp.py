@@ -241,6 +241,10 @@ class Mcp(RunCase):
         self.assertIn("U+0000", client.answer_to(1)["error"]["message"])
         client.write(json.dumps([{"jsonrpc": "2.0", "id": i, "method": "ping"} for i in ("x\0", 1, "x\0y")]) + "\n")
         self.assertEqual([client.read()["id"] for _ in range(3)], ["x\0", 1, "x\0y"])
+        for bad in (b"\0", b"\x01", b"\xff", b"\xed\xa0\x80"):
+            client.process.stdin.write(b'{"jsonrpc":"2.0","id":"a\\u0000' + bad + b'","method":"ping"}\n')
+            answer = client.read()
+            self.assertEqual((answer["id"], answer["error"]["code"]), (None, -32700))
         client.close()
 
     def test_a_signal_ends_it_by_that_signal(self):

@@ -76,7 +76,7 @@ class Session(RunCase):
                   "os.makedirs('closed/in/side')\nos.makedirs('half/d')\n"
                   f"os.symlink({self.outside!r}, 'half/d/link')\nos.symlink({self.outside!r}, 'link')\n"
                   "os.chmod('closed/in', 0)\nos.chmod('closed', 0)\nos.chmod('half/d', 0o500)\n"
-                  "for i in range(3000): os.mkdir('d' * 100); os.chdir('d' * 100)\n"
+                  "for i in range(800): os.mkdir('d' * 100); os.chdir('d' * 100)\n"
                   "open('f', 'w').close()\n")
         for named in (["--session", "n"], []):
             done = self.run_plain(*named, "--", PYTHON, "-c", script)
