@@ -1,5 +1,6 @@
 #include "supervisor/guard.h"
 
+#include "supervisor/covers.h"
 #include "supervisor/dirwalk.h"
 #include "supervisor/guard_inside.h"
 #include "supervisor/place.h"
@@ -63,21 +64,11 @@ static void stranger_below(const char *path, char ret[PATH_MAX + 2])
 }
 
 /* An exception, or what opens a part of one again, or the exception itself. */
-static bool is_guarded(const struct guard *g, const bool *exception, size_t i)
+static bool is_guarded(const struct rule *r, bool exception, const struct covers *c)
 {
-	const struct rule *r = policy_at(g->p, i);
-
 	if (is_glob(r) || r->sensitive || strlen(r->path) >= PATH_MAX)
 		return false;
-	if (exception[i])
-		return true;
-	for (size_t k = 0; k < policy_len(g->p); k++) {
-		const struct rule *e = policy_at(g->p, k);
-		if (exception[k] && !is_glob(e) && (e->access & r->access) &&
-		    reach_covers(e->path, r->path))
-			return true;
-	}
-	return false;
+	return exception || covers_any(c, r->path, r->access);
 }
 
 static int by_path(const void *a, const void *b)
@@ -144,17 +135,23 @@ static int collect(struct guard *g, size_t more)
 {
 	size_t n = policy_len(g->p);
 	bool *exception AUTOFREE = NULL;
+	struct covers covers = {0};
 	int r = reach_exceptions(g->p, &exception);
 
+	if (r == 0)
+		r = covers_find(g->p, exception, &covers);
 	g->node = calloc(n + more + 1, sizeof(*g->node));
 	g->by_inode = calloc(n + more + 1, sizeof(struct node *));
-	if (r < 0 || !g->node || !g->by_inode)
+	if (r < 0 || !g->node || !g->by_inode) {
+		covers_release(&covers);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < n; i++)
 		g->has_glob |= exception[i] && is_glob(policy_at(g->p, i));
 	for (size_t i = 0; r == 0 && i < n; i++)
-		if (is_guarded(g, exception, i))
+		if (is_guarded(policy_at(g->p, i), exception[i], &covers))
 			r = add_node(g, policy_at(g->p, i), exception[i]);
+	covers_release(&covers);
 	merge_nodes(g);
 	return r;
 }

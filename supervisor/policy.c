@@ -12,14 +12,14 @@
 struct entry {
 	struct rule rule;
 	struct glob *glob;  /* owned; NULL for literal rules */
-	uint64_t hash;	    /* of a literal path */
+	uint64_t hash;	    /* of the path, or of a glob's text */
 	struct entry *next; /* in the same bucket */
 };
 
 struct policy {
 	struct entry **entry; /* in order of addition */
 	size_t len, cap;
-	struct entry **bucket; /* literal rules by the hash of their path; a power of two */
+	struct entry **bucket; /* all rules by the hash of their path; a power of two */
 	size_t buckets;
 	struct entry **glob; /* loans of `entry` */
 	size_t globs, globs_cap;
@@ -181,10 +181,8 @@ static int grow(struct entry ***array, size_t len, size_t *cap)
 
 static void link_entry(struct policy *p, struct entry *e)
 {
-	if (e->glob) {
+	if (e->glob)
 		p->glob[p->globs++] = e;
-		return;
-	}
 	struct entry **head = &p->bucket[bucket_of(p, e->hash)];
 	e->next = *head;
 	*head = e;
@@ -270,10 +268,13 @@ size_t policy_remove(struct policy *p, const struct rule *rule)
 
 bool policy_has(const struct policy *p, const struct rule *r)
 {
-	for (size_t i = 0; i < policy_len(p); i++) {
-		const struct rule *o = policy_at(p, i);
-		if (o->effect == r->effect && o->kind == r->kind && o->access == r->access &&
-		    o->sensitive == r->sensitive && !strcmp(o->path, r->path))
+	uint64_t hash = hash_path(r->path, strlen(r->path));
+	for (const struct entry *e = p->len ? p->bucket[bucket_of(p, hash)] : NULL; e;
+	     e = e->next) {
+		const struct rule *o = &e->rule;
+		if (e->hash == hash && o->effect == r->effect && o->kind == r->kind &&
+		    o->access == r->access && o->sensitive == r->sensitive &&
+		    !strcmp(o->path, r->path))
 			return true;
 	}
 	return false;
@@ -365,7 +366,7 @@ static void probe_literal(const struct policy *p, struct probe *pr, uint64_t has
 			  size_t n, int depth, bool last)
 {
 	for (const struct entry *e = p->bucket[bucket_of(p, hash)]; e; e = e->next) {
-		if (e->hash != hash || !is_wanted(pr, e))
+		if (e->hash != hash || e->glob || !is_wanted(pr, e))
 			continue;
 		if (is_exact(&e->rule) && (!last || pr->inherited))
 			continue;
