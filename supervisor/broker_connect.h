@@ -10,6 +10,9 @@
  *
  * What the other side sees that differs: SO_PEERCRED and SCM_CREDENTIALS name the supervisor's
  * process id (user and group are the tracee's). Only a tracer may be told from the tracee by it.
+ * There is no other way: SO_PEERCRED takes the calling thread's (net/unix/af_unix.c,
+ * init_peercred), and SCM_CREDENTIALS another's only from who has CAP_SYS_ADMIN (net/core/scm.c,
+ * scm_check_creds), which an ordinary user's supervisor never has and root's worker gives up.
  *
  * A send with an address by sendto. One without an address passes the filter; and so do sendmsg and
  * sendmmsg where the program can have no unix datagram socket: of those that it may have all come
@@ -48,6 +51,7 @@ struct broker_connect {
 	bool names_sender;  /* SCM_CREDENTIALS is in it, checked */
 	bool passes_socket; /* one of them is a unix datagram socket */
 	uint64_t sent_at;   /* sendmmsg: where the tracee wants the message's length; 0 */
+	uint64_t wanted;    /* how long it would be, `size` or more */
 	struct call_view view;
 };
 

@@ -126,6 +126,7 @@ static int read_data(const struct call *c, const struct header *h, struct broker
 	uint64_t all = 0;
 	for (size_t i = 0; !err && i < h->nparts; i++)
 		all += parts[i].size < BROKER_SEND_MAX ? parts[i].size : BROKER_SEND_MAX + 1;
+	k->wanted = all;
 	if (!err)
 		err = broker_connect_room(k, all);
 	size_t have = 0;
@@ -150,7 +151,7 @@ static bool is_datagram(int fd)
 
 static int take_passed(struct broker_connect *k, char *data, size_t n)
 {
-	if (n > PASSED_MAX)
+	if (n > PASSED_MAX - k->npassed) /* of all its control messages (net/core/scm.c) */
 		return -EINVAL;
 	int *more = reallocarray(k->passed, k->npassed + n + 1, sizeof *more);
 	if (!more)
@@ -238,7 +239,7 @@ static int read_control(const struct call *c, const struct header *h, struct bro
 
 /* ---- the face ---- */
 
-int broker_message_read(const struct call *c, struct broker_connect *k)
+int broker_message_read(struct call *c, struct broker_connect *k)
 {
 	struct header h;
 	uint64_t flags = is_many(c) ? c->args[3] : c->args[2];
@@ -246,6 +247,8 @@ int broker_message_read(const struct call *c, struct broker_connect *k)
 		return -EINVAL;
 	/* Without the copy's pages waiting for the network card: ours are gone before that. */
 	k->flags = (int)flags & ~MSG_ZEROCOPY;
+	if (is_many(c) && (uint32_t)c->args[2] > IOV_MAX)
+		c->args[2] = IOV_MAX; /* net/socket.c, __sys_sendmmsg() */
 	if (is_many(c) && !(uint32_t)c->args[2]) {
 		k->done = true;
 		return 0;

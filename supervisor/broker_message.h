@@ -15,7 +15,7 @@
  * k->socket is the socket, k->view the thread. 0, or -errno: what the call returns; what was read
  * until then is k's. -EPERM with k->passes_socket: see above.
  */
-int broker_message_read(const struct call *c, struct broker_connect *k);
+int broker_message_read(struct call *c, struct broker_connect *k);
 /* sendmmsg: has it a message behind the one that the call begins with? The call then begins there.
  */
 bool broker_message_next(struct call *c);

@@ -10,27 +10,38 @@ static int by_cover(const void *a, const void *b)
 	return strcmp(((const struct cover *)a)->path, ((const struct cover *)b)->path);
 }
 
-int covers_find(const struct policy *p, const bool *exception, struct covers *ret)
+int covers_add(struct covers *c, const char *path, uint32_t access)
+{
+	if (c->n == c->cap) {
+		size_t cap = c->cap ? c->cap * 2 : 64;
+		struct cover *more = reallocarray(c->item, cap, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		c->item = more;
+		c->cap = cap;
+	}
+	char *copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	c->item[c->n++] = (struct cover){copy, access};
+	return 0;
+}
+
+void covers_settle(struct covers *c)
 {
 	size_t kept = 0;
 
-	*ret = (struct covers){.item = calloc(policy_len(p) + 1, sizeof(*ret->item))};
-	if (!ret->item)
-		return -ENOMEM;
-	for (size_t i = 0; i < policy_len(p); i++) {
-		const struct rule *r = policy_at(p, i);
-		if (exception[i] && (r->kind == RULE_TREE || r->kind == RULE_EXACT))
-			ret->item[ret->n++] = (struct cover){r->path, r->access};
+	if (c->n)
+		qsort(c->item, c->n, sizeof(*c->item), by_cover);
+	for (size_t i = 0; i < c->n; i++) {
+		if (kept && strcmp(c->item[kept - 1].path, c->item[i].path) == 0) {
+			c->item[kept - 1].access |= c->item[i].access;
+			free(c->item[i].path);
+		} else {
+			c->item[kept++] = c->item[i];
+		}
 	}
-	qsort(ret->item, ret->n, sizeof(*ret->item), by_cover);
-	for (size_t i = 0; i < ret->n; i++) {
-		if (kept && strcmp(ret->item[kept - 1].path, ret->item[i].path) == 0)
-			ret->item[kept - 1].access |= ret->item[i].access;
-		else
-			ret->item[kept++] = ret->item[i];
-	}
-	ret->n = kept;
-	return 0;
+	c->n = kept;
 }
 
 bool covers_any(const struct covers *c, const char *path, uint32_t access)
@@ -38,6 +49,8 @@ bool covers_any(const struct covers *c, const char *path, uint32_t access)
 	char above[PATH_MAX];
 	size_t n = strlen(path);
 
+	if (!c->n)
+		return false;
 	memcpy(above, path, n + 1); /* the caller has measured it */
 	for (;;) {
 		const struct cover key = {.path = above};
@@ -55,6 +68,8 @@ bool covers_any(const struct covers *c, const char *path, uint32_t access)
 
 void covers_release(struct covers *c)
 {
+	for (size_t i = 0; i < c->n; i++)
+		free(c->item[i].path);
 	free(c->item);
 	*c = (struct covers){0};
 }

@@ -138,8 +138,11 @@ static int collect(struct guard *g, size_t more)
 	struct covers covers = {0};
 	int r = reach_exceptions(g->p, &exception);
 
-	if (r == 0)
-		r = covers_find(g->p, exception, &covers);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (exception[i] && !is_glob(policy_at(g->p, i)))
+			r = covers_add(&covers, policy_at(g->p, i)->path,
+				       policy_at(g->p, i)->access);
+	covers_settle(&covers);
 	g->node = calloc(n + more + 1, sizeof(*g->node));
 	g->by_inode = calloc(n + more + 1, sizeof(struct node *));
 	if (r < 0 || !g->node || !g->by_inode) {

@@ -226,7 +226,9 @@ static void done_at_door(struct run *r, struct waiter *w, int64_t result)
 	if (sent_at && result >= 0 && tracer_is_held(r->tracer, w->who)) {
 		int err = mem_write(w->who.tid, sent_at, &sent, sizeof sent);
 		result = err ? err : ++w->sent;
-		if (!err && begin_next(r, w))
+		/* Sent in part: what follows would be taken for its rest. */
+		bool whole = sent >= w->connect.wanted;
+		if (!err && whole && begin_next(r, w))
 			return;
 	}
 	if (sent_at && w->sent)

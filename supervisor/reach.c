@@ -1,5 +1,6 @@
 #include "supervisor/reach.h"
 
+#include "supervisor/covers.h"
 #include "supervisor/glob.h"
 #include "tracer/buf.h"
 #include "tracer/util.h"
@@ -235,25 +236,47 @@ bool reach_is_exception(const struct policy *p, const struct rule *r)
 	return false;
 }
 
+/* What they give begins at these; true in *ret_unknown: somewhere else, too. */
+static int find_roots(const struct policy *p, struct covers *ret, bool *ret_unknown)
+{
+	char root[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < policy_len(p); i++) {
+		const struct rule *a = policy_at(p, i);
+		if (!is_wide_allow(a))
+			continue;
+		if (reach_root(a, root, sizeof(root)) < 0)
+			*ret_unknown = true;
+		else
+			r = covers_add(ret, root, a->access);
+	}
+	covers_settle(ret);
+	return r;
+}
+
 int reach_exceptions(const struct policy *p, bool **ret)
 {
-	size_t n = policy_len(p), allows = 0;
-	const struct rule **allow AUTOFREE = calloc(n + 1, sizeof(*allow));
-	bool *out = calloc(n + 1, sizeof(*out));
+	struct covers roots = {0};
+	bool unknown = false;
+	bool *out = calloc(policy_len(p) + 1, sizeof(*out));
+	int err = out ? find_roots(p, &roots, &unknown) : -ENOMEM;
 
-	if (!allow || !out) {
-		free(out);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (is_wide_allow(policy_at(p, i)))
-			allow[allows++] = policy_at(p, i);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; err == 0 && i < policy_len(p); i++) {
 		const struct rule *r = policy_at(p, i);
-		bool refuses = speaks(r) && r->effect != EFFECT_ALLOW;
-		out[i] = refuses && r->effect == EFFECT_FORBID;
-		for (size_t k = 0; refuses && !out[i] && k < allows; k++)
-			out[i] = is_inside(r, allow[k]);
+		if (!speaks(r) || r->effect == EFFECT_ALLOW)
+			continue;
+		/* The hash answers for nearly all; patterns may begin above what they are in. */
+		if (unknown || is_glob(r) || strlen(r->path) >= PATH_MAX)
+			out[i] = reach_is_exception(p, r);
+		else
+			out[i] = r->effect == EFFECT_FORBID ||
+				 covers_any(&roots, r->path, r->access);
+	}
+	covers_release(&roots);
+	if (err < 0) {
+		free(out);
+		return err;
 	}
 	*ret = out;
 	return 0;

@@ -173,6 +173,65 @@ class Messages(MessageCase):
         self.assertTrue(any("watches its messages" in d for d in self.read_report()["engine"]["degraded"]))
 
 
+# sendmmsg(2) of `count` messages; argv: count, then how many bytes each.
+MANY = """
+import ctypes, os, socket, sys, threading
+first = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)  # from here on messages wait at the door
+libc = ctypes.CDLL(None, use_errno=True)
+class iovec(ctypes.Structure): _fields_ = [("base", ctypes.c_char_p), ("len", ctypes.c_size_t)]
+class header(ctypes.Structure): _fields_ = [("name", ctypes.c_void_p), ("name_len", ctypes.c_uint), ("iov", ctypes.POINTER(iovec)),
+    ("n", ctypes.c_size_t), ("control", ctypes.c_void_p), ("control_len", ctypes.c_size_t), ("flags", ctypes.c_int)]
+class many(ctypes.Structure): _fields_ = [("header", header), ("sent", ctypes.c_uint)]
+count, sizes = int(sys.argv[1]), [int(n) for n in sys.argv[2:]]
+here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+got = []
+def read():
+    while data := there.recv(1 << 20): got.append(data)
+reader = threading.Thread(target=read)
+reader.start()
+all = (many * count)()
+parts = [iovec(bytes([97 + i % 26]) * sizes[i % len(sizes)], sizes[i % len(sizes)]) for i in range(count)]
+for m, part in zip(all, parts): m.header.iov, m.header.n = ctypes.pointer(part), 1
+n = libc.sendmmsg(here.fileno(), all, count, 0)
+here.close()
+reader.join()
+sent = b"".join(part.base[:m.sent] for m, part in zip(all[:max(n, 0)], parts))
+print(n if count > 1024 else "", sent == b"".join(got), all[count - 1].sent if n == count else "")
+"""
+
+# 4,000 descriptors in twenty control messages of one sendmsg(2).
+MANY_PASSED = """
+import array, errno, socket
+a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+try:
+    a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 200))] * 20)
+except OSError as e:
+    print(errno.errorcode[e.errno])
+"""
+
+
+@both_users
+class Bounds(MessageCase):
+    def test_so_many_messages_in_one_call(self):
+        for count in ("1500", "4000"):
+            native = self.native(PYTHON, "-c", MANY, count, "1")
+            self.assertStatus(native)
+            self.assertEqual("1024 True \n", native.out)
+            self.assertEqual(native.out, self.python(MANY, count, "1").out)
+
+    def test_one_that_is_sent_in_part_is_the_last(self):
+        """What is longer than we take at once: nothing of another message comes between."""
+        done = self.python(MANY, "2", str(3 << 20), "5")
+        self.assertStatus(done)
+        self.assertRegex(done.out, "^ True")
+
+    def test_so_many_descriptors_in_one_message(self):
+        run = [WARDER, "run", "-q", "--", PYTHON, "-c", MANY_PASSED]
+        for argv in (run[4:], run):
+            done = self.native("bash", "-c", 'ulimit -n 1024 && exec "$@"', "-", *argv)
+            self.assertEqual("EINVAL\n", done.out, done)
+
+
 @both_users
 class Programs(MessageCase):
     def test_a_syslog_handler(self):
