@@ -202,7 +202,7 @@ def run_all(parser, args, top):
     warder = os.path.realpath(os.path.join(args.build, "agent", "warder"))
     work = os.path.realpath(os.path.join(args.build, "bench", "bench_work"))
     rows = {w.name: w for w in workloads.table(workloads.SMOKE if args.smoke else workloads.FULL, work)}
-    modes = {m.name: m for m in measure.modes(warder)}
+    modes = {m.name: m for m in measure.modes(warder, work)}
     wanted = chosen(parser, args.only, [*rows, "micro"], "--only")
     ways = chosen(parser, args.mode and ["native", *args.mode], list(modes), "--mode")
     result = {"warder_bench": 1, "started": datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds"),

@@ -36,7 +36,7 @@ class Mode:
     beyond: Optional[str] = None  # not measured where this way, which does a part of it, took long
 
 
-def modes(warder):
+def modes(warder, work):
     def run(fast):
         return lambda place, options: [
             warder, "run", "-q", "--on-denial", "report", "--fast", fast, "--project", place.project,
@@ -58,6 +58,7 @@ def modes(warder):
     strace = ["strace", "-f", "-o", "/dev/null"]
     return [
         Mode("native", "native", lambda place, options: [], always=True),
+        Mode("wall", "Landlock alone", lambda place, options: [work, "wall", place.project]),
         Mode("fast", "warder", run("on"), reports=True, always=True),
         Mode("hold", "warder, asking", hold, reports=True, asks=True),
         Mode("slow", "warder --fast off", run("off"), reports=True),

@@ -9,6 +9,7 @@ AXIS = (0.7, 200.0)
 # mode -> colour on light, on dark, and a mark that can be told without colour
 LOOK = {
     "fast": ("#1a7f37", "#3fb950", "circle"),
+    "wall": ("#6e7781", "#848d97", "post"),
     "hold": ("#9a6700", "#d29922", "dot"),
     "slow": ("#0969da", "#4493f8", "square"),
     "record": ("#57606a", "#8b949e", "bar"),
@@ -42,6 +43,7 @@ def mark(name, x, y, r=5):
     if shape == "dot":
         return f'<circle class="{name}" cx="{x}" cy="{y}" r="{r - 2}"/>'
     points = {
+        "post": ((-1, -8), (1, -8), (1, 8), (-1, 8)),
         "bar": ((-1.5, -6), (1.5, -6), (1.5, 6), (-1.5, 6)),
         "square": ((-4, -4), (4, -4), (4, 4), (-4, 4)),
         "diamond": ((0, -6), (6, 0), (0, 6), (-6, 0)),
