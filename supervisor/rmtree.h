@@ -8,8 +8,24 @@
  */
 #pragma once
 
+#include <stdint.h>
+#include <sys/types.h>
+
 /*
  * An absolute path, its last component a directory. All that can be removed is: 0, or the first
  * -errno (of what is another's, immutable or mounted). Blocks as long as the file system does.
  */
 int rmtree_remove(const char *dir);
+
+/* This directory and no other, and at most so much of it. */
+struct rmtree_only {
+	dev_t dev;
+	ino_t ino;
+	uint64_t entries; /* in: the most that are removed; out: what is left of that */
+};
+
+/*
+ * The same where it is the one that is meant, and ours: else -ESTALE, and nothing was touched; no
+ * symlink on the way is followed (-ELOOP). -EAGAIN: the bound was reached, some of it is there yet.
+ */
+int rmtree_remove_only(const char *dir, struct rmtree_only *only);

@@ -344,6 +344,38 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 	return err;
 }
 
+/* Takes the text: a note for each line of it. */
+static int add_notes(struct session *s, struct buf *lines)
+{
+	int err = buf_error(lines);
+	for (const char *at = buf_str(lines); !err && *at;) {
+		size_t n = strcspn(at, "\n");
+		char *line = strndup(at, n);
+		err = line ? add_note(s, line) : -ENOMEM;
+		at += n + 1;
+	}
+	buf_free(lines);
+	return err;
+}
+
+/* For the next one, should this one be killed; and what those before left. */
+static int note_tmpdir(struct session *s)
+{
+	struct buf lines = {0};
+	const char *dir = s->store.state_dir;
+	int err = tmpdirs_sweep(dir, &lines);
+	if (!err)
+		err = tmpdirs_note(dir, s->run, s->tmpdir, &s->tmpdir_note);
+	if (err == -ENOMEM)
+		return buf_free(&lines), err;
+	if (err)
+		buf_addf(&lines,
+			 "%s/tmpdirs can't be used (%s): a temporary directory stays behind where "
+			 "warder is killed\n",
+			 dir, strerror(-err));
+	return add_notes(s, &lines);
+}
+
 static int find_tmpdir(struct session *s, const struct session_options *o, struct policy_error *e)
 {
 	mode_t mode = 0700;
@@ -352,6 +384,8 @@ static int find_tmpdir(struct session *s, const struct session_options *o, struc
 	if (err)
 		return fail(e, err, "no private temporary directory can be made: %s",
 			    strerror(-err));
+	if (!o->name && (err = note_tmpdir(s)))
+		return fail(e, err, "%s", strerror(-err));
 	if (mode == 0700)
 		return 0;
 	struct buf b = {0};
@@ -403,7 +437,7 @@ int session_new(const struct session_options *o, struct session **ret, struct po
 	if (!s)
 		return -ENOMEM;
 	e->text[0] = '\0';
-	s->audit.fd = s->shared_fd = s->named.lock = -1;
+	s->audit.fd = s->shared_fd = s->named.lock = s->tmpdir_note.fd = -1;
 	s->label = o->label;
 	s->saving = !o->policy_files;
 	s->allow_degraded = o->allow_degraded;
@@ -443,6 +477,7 @@ int session_remove_tmpdir(struct session *s)
 {
 	int err = s->tmpdir && !s->named.dir && !s->tmpdir_removed ? rmtree_remove(s->tmpdir) : 0;
 	s->tmpdir_removed = true;
+	tmpdirs_forget(&s->tmpdir_note);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "supervisor/engine.h"
 #include "supervisor/named.h"
 #include "supervisor/pool.h"
+#include "supervisor/tmpdirs.h"
 
 struct session {
 	struct loop *loop;
@@ -18,6 +19,7 @@ struct session {
 	char *home;   /* loan of store's */
 	char *tmpdir; /* owned; NULL: shared. A named session's outlives this one */
 	bool tmpdir_removed;
+	struct tmpdirs_note tmpdir_note; /* of one that ends with this session */
 	char *tmp_shared;  /* owned; --tmp shared: the user's own temporary directory */
 	char *cwd;	   /* owned */
 	struct pool *pool; /* NULL: nothing to gain, or no place for one */

@@ -97,3 +97,85 @@ Test(rmtree, a_link_is_no_directory, .init = make, .fini = clear, .timeout = 10)
 	cr_assert_eq(unlink("victim"), 0);
 	cr_expect_eq(remove_victim(), -ENOENT);
 }
+
+/* ---- one that is meant, in parts ---- */
+
+#define BOUND 40
+
+static struct rmtree_only meant(void)
+{
+	struct stat st;
+	cr_assert_eq(stat("victim", &st), 0);
+	return (struct rmtree_only){.dev = st.st_dev, .ino = st.st_ino, .entries = BOUND};
+}
+
+/* However often it takes: each time something goes, and no time takes more than it may. */
+static void expect_gone_in_parts(size_t times_max)
+{
+	char path[PATH_MAX + 16];
+	struct rmtree_only only = meant();
+	size_t times = 0;
+	int err;
+	snprintf(path, sizeof(path), "%s/victim", top);
+	do {
+		only.entries = BOUND;
+		err = rmtree_remove_only(path, &only);
+		cr_assert_leq(only.entries, BOUND);
+		cr_assert_lt(times, times_max);
+		times++;
+	} while (err == -EAGAIN);
+	expect_gone(err);
+	cr_expect_gt(times, 2);
+}
+
+Test(rmtree, many_in_parts, .init = make, .fini = clear, .timeout = 60)
+{
+	char name[64];
+	for (int i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "victim/%d", i);
+		tempdir_file(name, "x");
+	}
+	expect_gone_in_parts(30);
+}
+
+Test(rmtree, deep_in_parts, .init = make, .fini = clear, .timeout = 60)
+{
+	cr_assert_eq(chdir("victim"), 0);
+	make_chain("d", 100);
+	cr_assert_eq(chdir(".."), 0);
+	expect_gone_in_parts(400);
+}
+
+/* More directories, and in each of them, than may be moved at once. */
+Test(rmtree, wide_and_deep_in_parts, .init = make, .fini = clear, .timeout = 60)
+{
+	char name[64];
+	for (int i = 0; i < 15 * 15; i++) {
+		snprintf(name, sizeof(name), "victim/%d", i / 15);
+		(void)mkdir(name, 0700);
+		snprintf(name, sizeof(name), "victim/%d/%d", i / 15, i % 15);
+		cr_assert_eq(mkdir(name, 0700), 0);
+		snprintf(name, sizeof(name), "victim/%d/%d/d", i / 15, i % 15);
+		cr_assert_eq(mkdir(name, 0700), 0);
+		snprintf(name, sizeof(name), "victim/%d/%d/d/f", i / 15, i % 15);
+		tempdir_file(name, "x");
+	}
+	expect_gone_in_parts(2000);
+}
+
+Test(rmtree, another_one_is_left_alone, .init = make, .fini = clear, .timeout = 10)
+{
+	char path[PATH_MAX + 16];
+	struct rmtree_only only = meant();
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/victim", top);
+	cr_assert_eq(rename("victim", "was"), 0);
+	cr_assert_eq(mkdir("victim", 0500), 0);
+	cr_expect_eq(rmtree_remove_only(path, &only), -ESTALE);
+	cr_assert_eq(stat("victim", &st), 0);
+	cr_expect_eq(st.st_mode & 0777, 0500, "nothing was touched");
+	cr_assert_eq(rmdir("victim"), 0);
+	cr_assert_eq(symlink("was", "victim"), 0);
+	cr_expect_lt(rmtree_remove_only(path, &only), 0);
+	cr_expect_eq(access("was", F_OK), 0);
+}
