@@ -111,6 +111,13 @@ static inline void tty_on_key_signal(void *arg, const struct signalfd_siginfo *i
 		pty_signal(s->pty, (int)info->ssi_signo);
 }
 
+/* The session's leader dies of the hangup, and its end sends SIGHUP to us: not what we end of. */
+static inline void tty_on_sighup(void *arg, const struct signalfd_siginfo *info)
+{
+	(void)arg;
+	(void)info;
+}
+
 static inline void tty_on_child(void *arg, const struct signalfd_siginfo *info)
 {
 	struct tty_supervisor *s = arg;
@@ -179,6 +186,7 @@ static inline int tty_supervise(char *const argv[], const struct supervisor_opti
 	    loop_take_signal(s.loop, SIGUSR1, tty_on_usr1, &s) ||
 	    loop_take_signal(s.loop, SIGWINCH, tty_on_winch, &s) ||
 	    loop_take_signal(s.loop, SIGINT, tty_on_key_signal, &s) ||
+	    loop_take_signal(s.loop, SIGHUP, tty_on_sighup, &s) ||
 	    (!o->no_pty && (pty_open(s.loop, &hooks, &s.pty) || !s.pty)))
 		return 98;
 	if (ask_new(s.loop, 0, tty_on_answered, &s, &s.ask) ||
