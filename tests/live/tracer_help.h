@@ -242,6 +242,14 @@ static inline void case_run(const char *(*f)(void), uid_t uid)
 	cr_assert(status == 0, "uid %d: status %x: %s", (int)uid, status, wrong);
 }
 
+/* An emulated machine is so many times as slow. */
+static inline int case_slow(void)
+{
+	const char *slow = getenv("WARDER_SLOW");
+
+	return slow && atoi(slow) > 0 ? atoi(slow) : 1;
+}
+
 /* As ourselves; and, where we are root, as an ordinary user too. */
 static inline void case_both(const char *(*f)(void))
 {
