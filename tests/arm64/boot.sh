@@ -19,7 +19,7 @@ mount -t ext4 /dev/nvme0n2 /mnt
 place=$(cat /mnt/place)
 mkdir -p "$place"
 mount --bind /mnt/tree "$place"
-env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin CI=true WARDER_SLOW=8 \
+env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin CI=true WARDER_SLOW=16 \
     python3 "$place/tests/arm64/run_tests.py" /mnt/tests.json
 sync
 echo o >/proc/sysrq-trigger

@@ -198,12 +198,20 @@ static inline const char *failf(const char *fmt, ...)
 	return text;
 }
 
+/* An emulated machine is so many times as slow. */
+static inline int case_slow(void)
+{
+	const char *slow = getenv("WARDER_SLOW");
+
+	return slow && atoi(slow) > 0 ? atoi(slow) : 1;
+}
+
 /* A directory of its own for a case: made, entered, and removed by case_run(). */
 static inline void case_child(const char *(*f)(void), uid_t uid, const char *dir, int say)
 {
 	const char *wrong = NULL;
 
-	alarm(CASE_SECONDS);
+	alarm((unsigned)(CASE_SECONDS * case_slow()));
 	if (uid != getuid() && (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0))
 		wrong = "setuid";
 	/* setuid made us undumpable: then /proc/self belongs to root. */
@@ -240,14 +248,6 @@ static inline void case_run(const char *(*f)(void), uid_t uid)
 	snprintf(remove, sizeof(remove), "rm -rf %s", dir);
 	cr_assert_eq(system(remove), 0);
 	cr_assert(status == 0, "uid %d: status %x: %s", (int)uid, status, wrong);
-}
-
-/* An emulated machine is so many times as slow. */
-static inline int case_slow(void)
-{
-	const char *slow = getenv("WARDER_SLOW");
-
-	return slow && atoi(slow) > 0 ? atoi(slow) : 1;
 }
 
 /* As ourselves; and, where we are root, as an ordinary user too. */
