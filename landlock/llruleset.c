@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -135,11 +136,14 @@ void llruleset_free(struct llruleset *rs)
 }
 
 /* A descriptor to hold, if the inode is of a kind that does not last; else -1 in *ret. */
-static int pin_of(int fd, int *ret)
+static int pin_of(int fd, dev_t dev, int *ret)
 {
 	struct statfs fs;
 	int pin = -1;
 
+	*ret = -1;
+	if (major(dev)) /* on a disk: procfs is not */
+		return 0;
 	if (fstatfs(fd, &fs) < 0)
 		return -errno;
 	if (fs.f_type == PROCFS_MAGIC) {
@@ -158,7 +162,7 @@ static int add_new(struct llruleset *rs, int fd, struct llrule rule, const char 
 
 	if (r < 0)
 		return r;
-	r = pin_of(fd, &rule.pin);
+	r = pin_of(fd, rule.dev, &rule.pin);
 	if (r < 0)
 		return r;
 	if (label && !(rule.label = strdup(label))) {
@@ -197,30 +201,39 @@ static int add_to(struct llruleset *rs, int fd, struct llrule *rule, uint64_t ri
 	return 0;
 }
 
-int llruleset_allow_fd_as(struct llruleset *rs, int o_path_fd, uint64_t rights, const char *label)
+int llruleset_allow_known(struct llruleset *rs, int o_path_fd, const struct stat *st,
+			  uint64_t rights, const char *label)
 {
 	struct llrule *old;
+
+	if (rights & ~(uint64_t)LLR_ALL)
+		return -EINVAL;
+	rights &= rs->handled;
+	if (!S_ISDIR(st->st_mode))
+		rights &= llright_for_file();
+	if (!rights)
+		return 0;
+	old = find(rs, st->st_dev, st->st_ino);
+	if (old)
+		return add_to(rs, o_path_fd, old, rights, label);
+	return add_new(rs, o_path_fd,
+		       (struct llrule){.dev = st->st_dev,
+				       .ino = st->st_ino,
+				       .mode = st->st_mode,
+				       .rights = rights,
+				       .pin = -1},
+		       label);
+}
+
+int llruleset_allow_fd_as(struct llruleset *rs, int o_path_fd, uint64_t rights, const char *label)
+{
 	struct stat st;
 
 	if (rights & ~(uint64_t)LLR_ALL)
 		return -EINVAL;
 	if (fstat(o_path_fd, &st) < 0)
 		return -errno;
-	rights &= rs->handled;
-	if (!S_ISDIR(st.st_mode))
-		rights &= llright_for_file();
-	if (!rights)
-		return 0;
-	old = find(rs, st.st_dev, st.st_ino);
-	if (old)
-		return add_to(rs, o_path_fd, old, rights, label);
-	return add_new(rs, o_path_fd,
-		       (struct llrule){.dev = st.st_dev,
-				       .ino = st.st_ino,
-				       .mode = st.st_mode,
-				       .rights = rights,
-				       .pin = -1},
-		       label);
+	return llruleset_allow_known(rs, o_path_fd, &st, rights, label);
 }
 
 int llruleset_allow_fd(struct llruleset *rs, int o_path_fd, uint64_t rights)

@@ -49,6 +49,9 @@ void llruleset_free(struct llruleset *rs);
  * The _as form keeps a copy of `label` (may be NULL) with a rule that has none yet. */
 int llruleset_allow_fd(struct llruleset *rs, int o_path_fd, uint64_t rights);
 int llruleset_allow_fd_as(struct llruleset *rs, int o_path_fd, uint64_t rights, const char *label);
+/* The same where fstat(2) said already what the descriptor refers to. */
+int llruleset_allow_known(struct llruleset *rs, int o_path_fd, const struct stat *st,
+			  uint64_t rights, const char *label);
 
 /* The same for a path, which becomes the label; the last symlink is followed. Also the errors of
  * open(2), -ENOENT among them: a path that does not exist is for the caller to judge. */

@@ -80,16 +80,9 @@ static int add_name(struct alias_set *a, const char *path, struct protected_file
 /* What a rule (not silence) withholds from this path. */
 static uint32_t withheld(const struct policy *p, const char *path)
 {
-	uint32_t mask = 0;
+	struct standing here = policy_standing(p, path, CONTENT);
 
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
-		if (!(bit & CONTENT))
-			continue;
-		struct decision d = policy_decide(p, path, bit);
-		if (d.effect != EFFECT_ALLOW && d.rule)
-			mask |= bit;
-	}
-	return mask;
+	return here.named & ~here.by[EFFECT_ALLOW];
 }
 
 /* First: the files with several links that an exception protects. */
@@ -161,8 +154,8 @@ static int walk_roots(char **root, size_t n, dirwalk_fn *fn, struct alias_set *a
 		if (last && reach_covers(last, root[i]))
 			continue;
 		last = root[i];
-		int fd AUTOCLOSE = dirwalk_open(root[i]);
-		if (fd < 0 || fstat(fd, &st) < 0 || dirwalk_init(&w, root[i], left) < 0)
+		int fd AUTOCLOSE = dirwalk_open(root[i], &st);
+		if (fd < 0 || dirwalk_init(&w, root[i], left) < 0)
 			continue;
 		w.by_name = true;
 		r = fn(a, &w, fd, &st);

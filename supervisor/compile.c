@@ -3,7 +3,7 @@
 #include "landlock/llright.h"
 #include "supervisor/alias.h"
 #include "supervisor/dirwalk.h"
-#include "supervisor/reach.h"
+#include "supervisor/reachindex.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -30,6 +30,7 @@ struct class
 
 struct compile {
 	const struct policy *p;
+	struct reachindex *index;
 	struct llruleset *rs;
 	struct alias_set *aliases;
 	struct start *start; /* sorted by path, so that what is below a directory is one range */
@@ -39,9 +40,9 @@ struct compile {
 	size_t refers;
 	bool short_of_descriptors;
 	/* While the children of a directory are looked at: */
-	uint32_t descend;	   /* for these accesses, */
-	const struct rule **allow; /* a loan; and all rules that could allow one of them anything */
-	size_t allows;
+	uint32_t descend;	  /* for these accesses; and the patterns that could allow */
+	const struct rule **glob; /* one of them anything there: a loan */
+	size_t globs;
 };
 
 /* ---- where to begin ---- */
@@ -179,33 +180,34 @@ static bool may_refer(struct compile *c, struct class class)
 /* The class of most of what is below: that of a name which no rule spells out. */
 static struct class class_below(const struct compile *c, const char *dir)
 {
-	struct class class = {0};
 	char child[PATH_MAX + 2];
 	size_t n = strlen(dir);
 
 	memcpy(child, dir, n);
 	strcpy(child + n, n > 1 ? "/\001" : "\001");
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1) {
-		enum effect effect = policy_decide(c->p, child, bit).effect;
-		class.allow |= effect == EFFECT_ALLOW ? bit : 0;
-		class.deny |= effect == EFFECT_DENY ? bit : 0;
-		class.forbid |= effect == EFFECT_FORBID ? bit : 0;
-	}
-	return class;
+	struct standing there = policy_standing(c->p, child, ACCESS_ALL);
+	return (struct class){.allow = there.by[EFFECT_ALLOW],
+			      .deny = there.by[EFFECT_DENY],
+			      .forbid = there.by[EFFECT_FORBID]};
 }
 
 /* Where they disagree the places come first in which most is allowed. */
-static void choose_classes(struct compile *c)
+static int choose_classes(struct compile *c)
 {
-	for (int most = ACCESS_COUNT; most > 0; most--) {
-		for (size_t i = 0; i < c->starts; i++) {
-			if (!(c->start[i].access & ACCESS_MOVE))
-				continue;
-			struct class class = class_below(c, c->start[i].path);
-			if (__builtin_popcount(class.allow) == most && (class.allow & ACCESS_MOVE))
-				may_refer(c, class);
-		}
-	}
+	struct class *class AUTOFREE = calloc(c->starts + 1, sizeof(*class));
+	size_t n = 0;
+
+	if (!class)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->starts; i++)
+		if (c->start[i].access & ACCESS_MOVE)
+			class[n++] = class_below(c, c->start[i].path);
+	for (int most = ACCESS_COUNT; most > 0; most--)
+		for (size_t i = 0; i < n; i++)
+			if (__builtin_popcount(class[i].allow) == most &&
+			    (class[i].allow & ACCESS_MOVE))
+				may_refer(c, class[i]);
+	return 0;
 }
 
 /*
@@ -229,19 +231,14 @@ static uint64_t structure_rights(struct compile *c, const struct reach *reach)
 static uint32_t uniform(const struct compile *c, const char *dir, const struct reach *reach,
 			uint32_t bits)
 {
-	uint32_t whole = 0;
-
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
-		if ((bits & bit) && ((reach->allow & bit) ||
-				     ((reach->varies & bit) && policy_uniform(c->p, dir, bit))))
-			whole |= bit;
-	return whole;
+	return (bits & reach->allow) | reachindex_uniform(c->index, dir, bits & reach->varies);
 }
 
 /* A rule that can't be had is one less; the run goes on and is told. */
-static int allow(struct compile *c, int fd, uint64_t rights, const char *path)
+static int allow(struct compile *c, int fd, const struct stat *st, uint64_t rights,
+		 const char *path)
 {
-	int r = rights ? llruleset_allow_fd_as(c->rs, fd, rights, path) : 0;
+	int r = rights ? llruleset_allow_known(c->rs, fd, st, rights, path) : 0;
 
 	/* Things that Landlock never restricts need no rule. */
 	if (r == -EBADFD)
@@ -260,33 +257,48 @@ static bool is_out_of_reach(void *arg, const struct dirwalk *w)
 {
 	const struct compile *c = arg;
 
-	for (size_t i = 0; i < c->allows; i++)
-		if (reach_rule_concerns(c->allow[i], w->path))
+	for (size_t i = 0; i < c->globs; i++)
+		if (reach_rule_concerns(c->glob[i], w->path))
 			return false;
-	return true;
+	return !reachindex_allows_inside(c->index, w->path, CONTENT | STRUCTURE);
+}
+
+/* A rule of a tree that dir is or lies in speaks of every name in it. */
+static bool is_in_tree(const struct compile *c, const char *dir)
+{
+	for (size_t i = 0; i < policy_len(c->p); i++) {
+		const struct rule *r = policy_at(c->p, i);
+		if (r->kind == RULE_TREE && may_allow(r) && reach_covers(r->path, dir))
+			return true;
+	}
+	return false;
 }
 
 static int visit_children(struct compile *c, struct dirwalk *w, int fd, uint32_t bits)
 {
 	struct compile before = *c;
+	dirwalk_skip_fn *skips = w->skips;
+	const struct rule *r;
 	size_t n = 0;
-	const struct rule **allow AUTOFREE = calloc(policy_len(c->p) + 1, sizeof(*allow));
 
-	if (!allow)
+	for (n = 0; reachindex_glob(c->index, n); n++)
+		;
+	const struct rule **glob AUTOFREE = calloc(n + 1, sizeof(*glob));
+	if (!glob)
 		return -ENOMEM;
-	for (size_t i = 0; i < policy_len(c->p); i++) {
-		const struct rule *r = policy_at(c->p, i);
-		if (may_allow(r) && reach_rule_concerns(r, w->path))
-			allow[n++] = r;
-	}
 	c->descend = bits;
-	c->allow = allow;
-	c->allows = n;
-	int r = dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
+	c->glob = glob;
+	c->globs = 0;
+	for (size_t i = 0; (r = reachindex_glob(c->index, i)); i++)
+		if (may_allow(r) && reach_rule_concerns(r, w->path))
+			glob[c->globs++] = r;
+	w->skips = is_in_tree(c, w->path) ? NULL : is_out_of_reach;
+	int err = dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
+	w->skips = skips;
 	c->descend = before.descend;
-	c->allow = before.allow;
-	c->allows = before.allows;
-	return r;
+	c->glob = before.glob;
+	c->globs = before.globs;
+	return err;
 }
 
 static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const struct stat *st,
@@ -295,18 +307,18 @@ static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const s
 	uint32_t hidden = alias_below(c->aliases, w->path, st);
 	struct reach reach;
 
-	reach_of(c->p, w->path, &reach);
+	reachindex_of(c->index, w->path, &reach);
 	uint32_t whole = uniform(c, w->path, &reach, bits & CONTENT & ~hidden);
 	uint64_t rights = access_rights(whole);
 	if ((bits & STRUCTURE) && !reach.varies && !hidden) {
 		rights |= structure_rights(c, &reach);
 		whole |= STRUCTURE;
 	}
-	int r = allow(c, fd, rights, w->path);
+	int r = allow(c, fd, st, rights, w->path);
 	if (r < 0)
 		return r;
 	settle_below(c, w->path, whole);
-	uint32_t rest = reach_allowed_below(c->p, w->path, bits & ~whole);
+	uint32_t rest = reachindex_allowed_below(c->index, w->path, bits & ~whole);
 	if (!rest)
 		return 0;
 	return visit_children(c, w, fd, rest);
@@ -315,13 +327,11 @@ static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const s
 static int visit_file(struct compile *c, int fd, const char *path, const struct stat *st,
 		      uint32_t bits)
 {
-	uint32_t mask = 0;
-
 	bits &= CONTENT & ~alias_of(c->aliases, st);
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
-		if ((bits & bit) && policy_decide(c->p, path, bit).effect == EFFECT_ALLOW)
-			mask |= bit;
-	return allow(c, fd, access_rights(mask), path);
+	if (!bits)
+		return 0;
+	struct standing here = policy_standing(c->p, path, bits);
+	return allow(c, fd, st, access_rights(here.by[EFFECT_ALLOW]), path);
 }
 
 static int visit(void *arg, struct dirwalk *w, int fd, const struct stat *st)
@@ -343,15 +353,14 @@ static int walk(struct compile *c, struct compile_stats *stats)
 	for (size_t i = 0; r == 0 && i < c->starts; i++) {
 		if (!c->start[i].access)
 			continue;
-		int fd AUTOCLOSE = dirwalk_open(c->start[i].path);
+		int fd AUTOCLOSE = dirwalk_open(c->start[i].path, &st);
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 			return fd;
-		if (fd < 0 || fstat(fd, &st) < 0)
+		if (fd < 0)
 			continue;
 		if (dirwalk_init(&w, c->start[i].path, COMPILE_WALK_MAX - stats->walked) < 0)
 			continue;
 		c->descend = 0;
-		w.skips = is_out_of_reach;
 		r = visit(c, &w, fd, &st);
 		stats->walked += w.walked;
 		stats->truncated |= w.cut;
@@ -372,18 +381,19 @@ static bool stranger_in(const char *dir, char ret[PATH_MAX])
 static int rule_spares(struct compile *c, struct compile_spares *s)
 {
 	char child[PATH_MAX];
+	struct stat st;
 
 	s->ruled = false;
 	if (!s->len || !stranger_in(s->like, child))
 		return 0;
-	reach_of(c->p, child, &s->class);
+	reachindex_of(c->index, child, &s->class);
 	uint64_t rights = s->class.varies ? 0 : structure_rights(c, &s->class);
 	if (!(rights & LLR_MAKE_DIR))
 		return 0;
 	s->ruled = true;
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < s->len; i++)
-		r = allow(c, s->fd[i], rights, child);
+		r = fstat(s->fd[i], &st) < 0 ? -errno : allow(c, s->fd[i], &st, rights, child);
 	s->ruled = r == 0 && !c->short_of_descriptors;
 	return r;
 }
@@ -403,12 +413,15 @@ static int compile(struct compile *c, struct compile_spares *spares, struct comp
 	int r = find_starts(c);
 
 	if (r == 0)
+		r = reachindex_new(c->p, &c->index);
+	if (r == 0)
 		r = alias_find(c->p, &c->aliases);
 	if (r < 0)
 		return r;
 	c->unseen = unseen_accesses(c->rs);
-	choose_classes(c);
-	r = walk(c, stats);
+	r = choose_classes(c);
+	if (r == 0)
+		r = walk(c, stats);
 	if (r == 0 && spares)
 		r = rule_spares(c, spares);
 	stats->rules = llruleset_count(c->rs);
@@ -428,6 +441,7 @@ static int compile_into(const struct policy *p, struct llruleset *rs, struct com
 		free(c.start[i].path);
 	free(c.start);
 	alias_free(c.aliases);
+	reachindex_free(c.index);
 	if (r < 0) {
 		llruleset_free(c.rs);
 		return r;

@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #define PROCFS_MAGIC 0x9fa0
@@ -15,20 +16,20 @@
 
 #define PLAIN (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
-int dirwalk_open(const char *path)
+int dirwalk_open(const char *path, struct stat *ret)
 {
 	struct open_how how = {.flags = PLAIN, .resolve = RESOLVE_NO_SYMLINKS};
 	int fd AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, ret) < 0)
 		return -errno;
 	/* A last one is opened itself (O_PATH with O_NOFOLLOW). */
-	return S_ISLNK(st.st_mode) ? -ELOOP : TAKE_FD(fd);
+	return S_ISLNK(ret->st_mode) ? -ELOOP : TAKE_FD(fd);
 }
 
 int dirwalk_open_parent(const char *path)
 {
+	struct stat st;
 	char dir[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	size_t n = (size_t)(slash - path);
@@ -37,7 +38,7 @@ int dirwalk_open_parent(const char *path)
 		return -ENAMETOOLONG;
 	memcpy(dir, path, n);
 	dir[n] = '\0';
-	return dirwalk_open(n ? dir : "/");
+	return dirwalk_open(n ? dir : "/", &st);
 }
 
 int dirwalk_chmod(int fd, mode_t mode)
@@ -87,16 +88,17 @@ static bool push(struct dirwalk *w, const char *name)
 	return true;
 }
 
-static bool is_procfs(int fd)
+static bool is_procfs(int fd, const struct stat *st)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PROCFS_MAGIC;
+	/* It lies on no disk. */
+	return !major(st->st_dev) && fstatfs(fd, &fs) == 0 && fs.f_type == PROCFS_MAGIC;
 }
 
-static bool is_process(int fd, const char *name)
+static bool is_process(int fd, const struct stat *st, const char *name)
 {
-	return name[strspn(name, "0123456789")] == '\0' && is_procfs(fd);
+	return name[strspn(name, "0123456789")] == '\0' && is_procfs(fd, st);
 }
 
 static int open_child(struct dirwalk *w, int dir, const char *name, bool only_directories,
@@ -111,7 +113,7 @@ static int open_child(struct dirwalk *w, int dir, const char *name, bool only_di
 		return 0;
 	if (only_directories && !S_ISDIR(st.st_mode))
 		return 0;
-	if (S_ISDIR(st.st_mode) && is_process(fd, name))
+	if (S_ISDIR(st.st_mode) && is_process(fd, &st, name))
 		return 0;
 	return fn(arg, w, fd, &st);
 }
@@ -161,7 +163,7 @@ int dirwalk_children(struct dirwalk *w, int fd, bool only_directories, dirwalk_f
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || (st.st_ino != PROCFS_ROOT && is_procfs(fd)))
+	if (fstat(fd, &st) < 0 || (st.st_ino != PROCFS_ROOT && is_procfs(fd, &st)))
 		return 0;
 	if (w->depth >= DIRWALK_DEPTH_MAX) {
 		w->cut = true;

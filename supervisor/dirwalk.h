@@ -14,6 +14,10 @@
 
 #define DIRWALK_DEPTH_MAX 200 /* each level holds two descriptors */
 
+struct dirwalk;
+/* Is this child (by w->path, with the walk's arg) passed over, unopened? */
+typedef bool dirwalk_skip_fn(void *arg, const struct dirwalk *w);
+
 struct dirwalk {
 	char path[PATH_MAX]; /* of what is being looked at; absolute */
 	size_t len;
@@ -22,9 +26,8 @@ struct dirwalk {
 	uint64_t walked; /* entries looked at */
 	bool cut; /* something was left out: the bound, the depth, a long name, descriptors */
 	/* Set after dirwalk_init(), for who needs it: */
-	bool by_name; /* what is no directory is not opened: fd is -1 */
-	/* Is this child (by w->path, with the walk's arg) passed over, unopened? Or NULL. */
-	bool (*skips)(void *arg, const struct dirwalk *w);
+	bool by_name;		/* what is no directory is not opened: fd is -1 */
+	dirwalk_skip_fn *skips; /* or NULL */
 };
 
 /* 0: go on; 1: enough, stop the whole walk; -errno. fd: an O_PATH descriptor, a loan. */
@@ -32,9 +35,9 @@ typedef int dirwalk_fn(void *arg, struct dirwalk *w, int fd, const struct stat *
 
 /*
  * Open an absolute path with O_PATH: -ELOOP where a component is a symlink. The descriptor is the
- * caller's; and other errors of openat2(2).
+ * caller's; and other errors of openat2(2). What was opened is in *ret.
  */
-int dirwalk_open(const char *path);
+int dirwalk_open(const char *path, struct stat *ret);
 /* The same for the directory that a path lies in. */
 int dirwalk_open_parent(const char *path);
 /* The mode of what the descriptor (O_PATH, too) is; /proc is needed. 0 or -errno. */

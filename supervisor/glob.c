@@ -15,9 +15,9 @@ struct part {
 
 struct glob {
 	char *text;
-	size_t len;	 /* number of parts */
-	uint64_t needed; /* bits of the components that every match has */
-	struct part part[GLOB_PARTS_MAX];
+	size_t len;	    /* number of parts */
+	uint64_t needed;    /* bits of the components that every match has */
+	struct part part[]; /* room for what the pattern can have, and for a last "*" */
 };
 
 uint64_t glob_component_bit(const char *component, size_t n)
@@ -114,7 +114,10 @@ int glob_new(const char *pattern, bool tree, struct glob **ret)
 {
 	if (pattern[0] != '/')
 		return -EINVAL;
-	struct glob *g = calloc(1, sizeof(*g));
+	size_t parts = 1;
+	for (const char *slash = pattern; slash && parts <= GLOB_PARTS_MAX; parts++)
+		slash = strchr(slash + 1, '/');
+	struct glob *g = calloc(1, sizeof(*g) + parts * sizeof(g->part[0]));
 	if (!g)
 		return -ENOMEM;
 	g->text = strdup(pattern);

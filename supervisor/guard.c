@@ -43,12 +43,7 @@ static bool is_glob(const struct rule *r)
 
 uint32_t guard_denied(const struct policy *p, const char *path, uint32_t mask)
 {
-	uint32_t out = 0;
-
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
-		if ((mask & bit) && policy_decide(p, path, bit).effect != EFFECT_ALLOW)
-			out |= bit;
-	return out;
+	return mask & ~policy_standing(p, path, mask).by[EFFECT_ALLOW];
 }
 
 /* A name that no rule spells out stands for whatever is below path. */
@@ -191,12 +186,10 @@ static bool has_no_way_up(int fd, const struct stat *st)
 static int hold(struct guard *g, struct node *n)
 {
 	struct stat st;
-	int fd AUTOCLOSE = dirwalk_open(n->path);
+	int fd AUTOCLOSE = dirwalk_open(n->path, &st);
 
 	if (fd < 0)
 		return is_fatal(fd) ? fd : 0;
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	if (has_no_way_up(fd, &st)) {
 		n->parent = dirwalk_open_parent(n->path);
 		if (n->parent < 0)

@@ -150,12 +150,10 @@ static char *noted_tmpdir(const char *dir)
  */
 static int open_ours(const char *dir, mode_t *ret_mode)
 {
-	int fd AUTOCLOSE = dirwalk_open(dir);
 	struct stat st;
+	int fd AUTOCLOSE = dirwalk_open(dir, &st);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st))
-		return -errno;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 		return -EPERM;
 	*ret_mode = st.st_mode & 07777;

@@ -63,7 +63,7 @@ struct policy;
 
 int policy_new(struct policy **ret);
 void policy_free(struct policy *p);
-/* A deep copy (a session's policy = base + answers). */
+/* A copy (a session's policy = base + answers); rules are shared, which nobody can tell. */
 int policy_copy(const struct policy *p, struct policy **ret);
 /*
  * Takes copies of the strings. Normalises path (no trailing slash, no "//"). 0, -ENOMEM, or -EINVAL
@@ -98,6 +98,13 @@ struct decision policy_decide(const struct policy *p, const char *path, uint32_t
  */
 struct decision policy_decide_all(const struct policy *p, const char *path, uint32_t mask,
 				  uint32_t *ret_asked);
+/* How several accesses stand on one path, each by itself, for the price of one decision. */
+struct standing {
+	uint32_t by[EFFECT_FORBID + 1]; /* by effect: those that have it */
+	uint32_t named;			/* for these a rule decided */
+};
+
+struct standing policy_standing(const struct policy *p, const char *path, uint32_t mask);
 /*
  * Is the decision for `bit` the same (== allow) for `dir` and for everything that is or ever could
  * be below it? False where a rule about the bit with another effect lies below, or a glob of
@@ -106,6 +113,10 @@ struct decision policy_decide_all(const struct policy *p, const char *path, uint
 bool policy_uniform(const struct policy *p, const char *dir, uint32_t bit);
 /* Could any rule with an effect other than allow for `bit` match something strictly below dir? */
 bool policy_exception_below(const struct policy *p, const char *dir, uint32_t bit);
+/* The two halves of policy_uniform() that the literal rules below dir play no part in: which of the
+ * accesses are allowed to dir and to a child of it; for which a pattern excepts something below. */
+uint32_t policy_open_tree(const struct policy *p, const char *dir, uint32_t mask);
+uint32_t policy_globs_below(const struct policy *p, const char *dir, uint32_t mask);
 /* On the sensitive list (presets' `sensitive` lines): never answered by --yes, shown in questions.
  */
 bool policy_sensitive(const struct policy *p, const char *path);

@@ -142,7 +142,8 @@ static bool is_closed(const struct policy *p, const char *place)
 static int open_place(const char *path, const struct place *target, const struct policy *p)
 {
 	struct place here;
-	int fd AUTOCLOSE = dirwalk_open(path);
+	struct stat st;
+	int fd AUTOCLOSE = dirwalk_open(path, &st);
 
 	if (fd < 0)
 		return fd;
@@ -226,7 +227,8 @@ int pool_new(const char *own, const char *other, const char *target, const struc
 {
 	const char *const places[] = {own, other};
 	struct place there;
-	int fd AUTOCLOSE = dirwalk_open(target);
+	struct stat st;
+	int fd AUTOCLOSE = dirwalk_open(target, &st);
 	int err = fd < 0 ? fd : place_of(fd, &there);
 
 	for (size_t i = 0; !err && i < ARRAY_LEN(places); i++) {

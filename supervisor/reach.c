@@ -117,23 +117,21 @@ bool reach_rule_concerns(const struct rule *r, const char *path)
 
 void reach_of(const struct policy *p, const char *dir, struct reach *ret)
 {
+	struct standing here = policy_standing(p, dir, ACCESS_ALL);
 	struct reach out = {0};
-	uint32_t by[EFFECT_FORBID + 1] = {0};
 
-	for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
-		by[policy_decide(p, dir, bit).effect] |= bit;
 	for (size_t i = 0; i < policy_len(p); i++) {
 		const struct rule *r = policy_at(p, i);
 		if (!speaks(r))
 			continue;
 		if (is_exact(r) && reach_rule_at(r, dir))
 			out.varies |= r->access;
-		else if ((r->access & ~by[r->effect]) && reach_rule_below(r, dir))
-			out.varies |= r->access & ~by[r->effect];
+		else if ((r->access & ~here.by[r->effect]) && reach_rule_below(r, dir))
+			out.varies |= r->access & ~here.by[r->effect];
 	}
-	out.allow = by[EFFECT_ALLOW] & ~out.varies;
-	out.deny = by[EFFECT_DENY] & ~out.varies;
-	out.forbid = by[EFFECT_FORBID] & ~out.varies;
+	out.allow = here.by[EFFECT_ALLOW] & ~out.varies;
+	out.deny = here.by[EFFECT_DENY] & ~out.varies;
+	out.forbid = here.by[EFFECT_FORBID] & ~out.varies;
 	*ret = out;
 }
 
@@ -167,20 +165,24 @@ uint32_t reach_names_vary(const struct policy *p, const char *dir)
 	return varies;
 }
 
-uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask)
+uint32_t reach_allowed_to_strangers(const struct policy *p, const char *dir, uint32_t mask)
 {
 	uint32_t allowed = 0;
 	char child[PATH_MAX];
 
-	for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]); s++) {
+	for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]) && (mask & ~allowed); s++) {
 		int n = snprintf(child, sizeof(child), "%s/%s", dir[1] ? dir : "", strangers[s]);
 		if (n < 0 || (size_t)n >= sizeof(child))
 			return 0;
-		for (uint32_t bit = 1; bit < ACCESS_ALL; bit <<= 1)
-			if ((mask & ~allowed & bit) &&
-			    policy_decide(p, child, bit).effect == EFFECT_ALLOW)
-				allowed |= bit;
+		allowed |= policy_standing(p, child, mask & ~allowed).by[EFFECT_ALLOW];
 	}
+	return allowed;
+}
+
+uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask)
+{
+	uint32_t allowed = reach_allowed_to_strangers(p, dir, mask);
+
 	for (size_t i = 0; i < policy_len(p) && (mask & ~allowed); i++) {
 		const struct rule *r = policy_at(p, i);
 		if (speaks(r) && r->effect == EFFECT_ALLOW && is_glob(r) &&

@@ -37,6 +37,8 @@ bool reach_rule_concerns(const struct rule *r, const char *path);
 /* Could one of these accesses be allowed to something strictly below dir, by a rule at or above dir
  * or by a glob? */
 uint32_t reach_allowed_below(const struct policy *p, const char *dir, uint32_t mask);
+/* The first half of it: to something directly below that no rule spells out. */
+uint32_t reach_allowed_to_strangers(const struct policy *p, const char *dir, uint32_t mask);
 /*
  * Does the rule take something out of what other rules allow: it is a forbid, or refuses or asks
  * inside an allowed tree or glob?

@@ -53,8 +53,10 @@ Test(dirwalk, opens_no_symlinks, .init = make, .fini = clear, .timeout = 10)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int fd AUTOCLOSE = dirwalk_open(in_top(rows[i].name));
+		struct stat st, same;
+		int fd AUTOCLOSE = dirwalk_open(in_top(rows[i].name), &st);
 		cr_expect_eq(fd < 0 ? fd : 0, rows[i].error, "%s: %d", rows[i].name, fd);
+		cr_expect(fd < 0 || (!fstat(fd, &same) && same.st_ino == st.st_ino));
 	}
 }
 
@@ -78,7 +80,8 @@ static int note(void *arg, struct dirwalk *w, int fd, const struct stat *st)
 
 static int walk(const char *path, uint64_t left, struct dirwalk *w, struct seen *s)
 {
-	int fd AUTOCLOSE = dirwalk_open(path);
+	struct stat st;
+	int fd AUTOCLOSE = dirwalk_open(path, &st);
 
 	cr_assert(fd >= 0);
 	cr_assert_eq(dirwalk_init(w, path, left), 0);
@@ -142,7 +145,8 @@ Test(dirwalk, opens_no_more_than_it_needs, .init = make, .fini = clear, .timeout
 {
 	static struct dirwalk w;
 	struct seen s = {0};
-	int fd AUTOCLOSE = dirwalk_open(top);
+	struct stat st;
+	int fd AUTOCLOSE = dirwalk_open(top, &st);
 
 	cr_assert_eq(dirwalk_init(&w, top, 100), 0);
 	w.by_name = true;

@@ -1,0 +1,24 @@
+/*
+ * reachindex: what supervisor/reach.h answers, for who asks it of many directories. The literal
+ * rules are sorted by path, so that those below a directory are one range; only the patterns are
+ * looked at one by one. Every answer is the same.
+ */
+#pragma once
+
+#include "supervisor/reach.h"
+
+struct reachindex;
+
+/* Of the policy as it is, a loan that must not change meanwhile. 0 and *ret (owned), or -ENOMEM. */
+int reachindex_new(const struct policy *p, struct reachindex **ret);
+void reachindex_free(struct reachindex *x);
+/* reach_of() */
+void reachindex_of(const struct reachindex *x, const char *dir, struct reach *ret);
+/* reach_allowed_below() */
+uint32_t reachindex_allowed_below(const struct reachindex *x, const char *dir, uint32_t mask);
+/* For which of these accesses policy_uniform() holds. */
+uint32_t reachindex_uniform(const struct reachindex *x, const char *dir, uint32_t mask);
+/* Does a literal rule allow one of these accesses to path by its name, or to something below it? */
+bool reachindex_allows_inside(const struct reachindex *x, const char *path, uint32_t mask);
+/* The patterns that speak, in the policy's order; NULL past the end. */
+const struct rule *reachindex_glob(const struct reachindex *x, size_t i);
