@@ -41,8 +41,9 @@ struct compile {
 	bool short_of_descriptors;
 	/* While the children of a directory are looked at: */
 	uint32_t descend;	  /* for these accesses; and the patterns that could allow */
-	const struct rule **glob; /* one of them anything there: a loan */
+	const struct rule **glob; /* one of them anything there: a loan; and the literal rules */
 	size_t globs;
+	struct reachindex_range literals; /* below that directory */
 };
 
 /* ---- where to begin ---- */
@@ -260,7 +261,7 @@ static bool is_out_of_reach(void *arg, const struct dirwalk *w)
 	for (size_t i = 0; i < c->globs; i++)
 		if (reach_rule_concerns(c->glob[i], w->path))
 			return false;
-	return !reachindex_allows_inside(c->index, w->path, CONTENT | STRUCTURE);
+	return !reachindex_allows_inside(c->index, c->literals, w->path, CONTENT | STRUCTURE);
 }
 
 /* A rule of a tree that dir is or lies in speaks of every name in it. */
@@ -289,6 +290,7 @@ static int visit_children(struct compile *c, struct dirwalk *w, int fd, uint32_t
 	c->descend = bits;
 	c->glob = glob;
 	c->globs = 0;
+	c->literals = reachindex_below(c->index, w->path);
 	for (size_t i = 0; (r = reachindex_glob(c->index, i)); i++)
 		if (may_allow(r) && reach_rule_concerns(r, w->path))
 			glob[c->globs++] = r;
@@ -298,6 +300,7 @@ static int visit_children(struct compile *c, struct dirwalk *w, int fd, uint32_t
 	c->descend = before.descend;
 	c->glob = before.glob;
 	c->globs = before.globs;
+	c->literals = before.literals;
 	return err;
 }
 

@@ -2,10 +2,10 @@
 
 #include "supervisor/escape.h"
 #include "supervisor/glob.h"
+#include "supervisor/pathwalk.h"
 #include "supervisor/policyscan.h"
 #include "supervisor/presets.h"
 #include "tracer/outfile.h"
-#include "tracer/path.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -17,154 +17,25 @@
 
 /* ---- symlinks ---- */
 
-struct walk {
-	struct buf out;	   /* what is resolved; no trailing slash */
-	struct buf rest;   /* what is not yet */
-	struct buf seen;   /* the symlinks on the way, each with its NUL */
-	struct buf *plain; /* a path whose components are no symlinks, as found before; or NULL */
-	unsigned links;
-	bool as_written; /* all of it */
-	bool missing;	 /* the last component was not there: take the rest as it is written */
-};
-
-static void pop(struct walk *w)
-{
-	while (w->out.len && w->out.data[w->out.len - 1] != '/')
-		w->out.len--;
-	if (w->out.len)
-		w->out.len--;
-	if (w->out.data)
-		w->out.data[w->out.len] = '\0';
-	w->missing = false;
-}
-
-/* out names a symlink: replace it by its target. */
-static int follow(struct walk *w, size_t parent_len)
-{
-	char target[PATH_MAX];
-	ssize_t n = readlink(buf_str(&w->out), target, sizeof(target));
-	if (n < 0)
-		return -errno;
-	if (n == sizeof(target))
-		return -ENAMETOOLONG;
-	if (++w->links > PATH_LINKS_MAX)
-		return -ELOOP;
-	buf_add(&w->seen, buf_str(&w->out), w->out.len + 1);
-	struct buf rest = {0};
-	buf_add(&rest, target, (size_t)n);
-	buf_add_char(&rest, '/');
-	buf_add(&rest, buf_str(&w->rest), w->rest.len);
-	buf_free(&w->rest);
-	w->rest = rest;
-	w->out.len = n && target[0] == '/' ? 0 : parent_len;
-	w->out.data[w->out.len] = '\0';
-	return 0;
-}
-
-static bool is_self(const char *path)
-{
-	return strcmp(path, "/proc/self") == 0 || strcmp(path, "/proc/thread-self") == 0;
-}
-
-/* Rules of one text lie together, mostly: what was looked at for the last one is not again. */
-static bool is_plain(const struct walk *w)
-{
-	const struct buf *p = w->plain;
-	return p && p->len >= w->out.len && !memcmp(p->data, w->out.data, w->out.len) &&
-	       (p->len == w->out.len || p->data[w->out.len] == '/');
-}
-
-static void note_plain(struct walk *w)
-{
-	if (!w->plain)
-		return;
-	buf_reset(w->plain);
-	buf_add(w->plain, w->out.data, w->out.len);
-	if (buf_error(w->plain))
-		buf_free(w->plain); /* what is not known is looked at */
-}
-
-static int enter(struct walk *w, const char *name, size_t n)
-{
-	size_t parent_len = w->out.len;
-	buf_add_char(&w->out, '/');
-	buf_add(&w->out, name, n);
-	if (buf_error(&w->out) < 0)
-		return buf_error(&w->out);
-	if (w->missing || w->as_written)
-		return 0;
-	if (is_self(w->out.data))
-		return -EOPNOTSUPP;
-	if (is_plain(w))
-		return 0;
-	struct stat st;
-	if (lstat(w->out.data, &st) < 0) {
-		/* What can't be looked at from here can't be resolved by anybody below us either.
-		 */
-		w->missing = true;
-		return errno == ENAMETOOLONG ? -ENAMETOOLONG : 0;
-	}
-	if (S_ISLNK(st.st_mode))
-		return follow(w, parent_len);
-	note_plain(w);
-	return 0;
-}
-
-static int walk_all(struct walk *w)
-{
-	while (w->rest.len) {
-		char name[NAME_MAX + 1];
-		size_t skip = strspn(w->rest.data, "/");
-		size_t n = strcspn(w->rest.data + skip, "/");
-		if (n > NAME_MAX)
-			return -ENAMETOOLONG;
-		memcpy(name, w->rest.data + skip, n);
-		buf_drop(&w->rest, skip + n);
-		int r = 0;
-		if (n == 2 && memcmp(name, "..", 2) == 0)
-			pop(w);
-		else if (n > 1 || (n == 1 && name[0] != '.'))
-			r = enter(w, name, n);
-		if (r < 0)
-			return r;
-	}
-	return buf_error(&w->rest);
-}
-
-/* *ret_links: see struct rule; the caller's to free. *w says how, and is used up. */
-static int canonical(const char *absolute, struct walk *w, char **ret, char **ret_links,
-		     size_t *ret_links_len)
-{
-	if (absolute[0] != '/')
-		return -EINVAL;
-	buf_add_str(&w->rest, absolute);
-	int r = buf_error(&w->rest);
-	if (r == 0)
-		r = walk_all(w);
-	if (r == 0 && w->out.len == 0)
-		buf_add_char(&w->out, '/');
-	buf_free(&w->rest);
-	if (r == 0)
-		r = buf_error(&w->seen);
-	char *path = r == 0 ? buf_take(&w->out) : NULL;
-	buf_free(&w->out);
-	if (!path) {
-		buf_free(&w->seen);
-		return r < 0 ? r : -ENOMEM;
-	}
-	*ret = path;
-	*ret_links_len = w->seen.len;
-	*ret_links = w->seen.len ? buf_take(&w->seen) : NULL;
-	return 0;
-}
-
 int policyfile_canonical_links(const char *absolute, char **ret, char **ret_links,
 			       size_t *ret_links_len)
 {
-	struct walk w = {0};
+	struct pathwalk w = {0};
 	*ret_links = NULL;
 	*ret_links_len = 0;
-	return canonical(absolute, &w, ret, ret_links, ret_links_len);
+	int r = pathwalk_resolve(&w, absolute, false);
+	size_t len = w.links.len;
+	char *path AUTOFREE = r == 0 ? buf_take(&w.out) : NULL;
+	char *links AUTOFREE = path && len ? buf_take(&w.links) : NULL;
+	pathwalk_release(&w);
+	if (r == 0 && (!path || (len && !links)))
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(path);
+	*ret_links = TAKE_PTR(links);
+	*ret_links_len = len;
+	return 0;
 }
 
 int policyfile_canonical(const char *absolute, char **ret)
@@ -182,9 +53,19 @@ struct reader {
 	enum rule_source source;
 	const struct policy_vars *vars;
 	struct policy_error *error;
-	struct policy_faults *faults; /* NULL: the first one ends it */
-	struct buf plain;	      /* see struct walk */
+	struct policy_faults *faults;	       /* NULL: the first one ends it */
+	struct pathwalk walk;		       /* where this text's paths lead */
+	struct buf full, literal, path, given; /* of the rule being read */
 };
+
+static void release(struct reader *rd)
+{
+	pathwalk_release(&rd->walk);
+	buf_free(&rd->full);
+	buf_free(&rd->literal);
+	buf_free(&rd->path);
+	buf_free(&rd->given);
+}
 
 /* Left out, by the rules of the text's source. Positive, so that no error is mistaken for it. */
 #define LEFT_OUT 1
@@ -270,9 +151,13 @@ static int expand_base(struct reader *rd, unsigned col, const char **text, const
 
 static void add_escaped(struct buf *out, const char *s)
 {
-	for (; *s; s++) {
-		if (strchr("*?\\", *s))
-			buf_add_char(out, '\\');
+	for (;; s++) {
+		size_t n = strcspn(s, "*?\\");
+		buf_add(out, s, n);
+		s += n;
+		if (!*s)
+			return;
+		buf_add_char(out, '\\');
 		buf_add_char(out, *s);
 	}
 }
@@ -280,10 +165,17 @@ static void add_escaped(struct buf *out, const char *s)
 /* n bytes of glob text that has no wildcards, as the name that it means. */
 static void add_unescaped(struct buf *out, const char *s, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (s[i] == '\\' && i + 1 < n)
-			i++;
-		buf_add_char(out, s[i]);
+	const char *end = s + n;
+	while (s < end) {
+		const char *escape = memchr(s, '\\', (size_t)(end - s));
+		if (!escape || escape + 1 == end)
+			escape = end;
+		buf_add(out, s, (size_t)(escape - s));
+		s = escape;
+		if (s < end) {
+			buf_add_char(out, s[1]);
+			s += 2;
+		}
 	}
 }
 
@@ -298,37 +190,32 @@ static int canonical_fault(struct reader *rd, unsigned col, int r)
 	return r;
 }
 
-/* The absolute glob text: literal directories resolved, the rest as written. */
-static int resolve(struct reader *rd, unsigned col, const char *text, bool *ret_glob,
-		   struct rule *ret)
+/* rd->full, the absolute glob text: literal directories resolved, the rest as written. Loans. */
+static int resolve(struct reader *rd, unsigned col, bool *ret_glob, struct rule *ret)
 {
-	size_t n = strlen(text);
-	size_t wild = glob_first_wild(text, n);
-	struct buf literal = {0}, out = {0};
-	struct walk w = {.plain = &rd->plain, .as_written = rd->vars->as_written};
-	add_unescaped(&literal, text, wild);
-	char *real AUTOFREE = NULL;
-	int r = buf_error(&literal);
+	const char *text = buf_str(&rd->full);
+	struct pathwalk *w = &rd->walk;
+	size_t wild = glob_first_wild(text, rd->full.len);
+	buf_reset(&rd->literal);
+	add_unescaped(&rd->literal, text, wild);
+	int r = buf_error(&rd->literal);
 	if (r == 0)
 		r = canonical_fault(
-			rd, col,
-			canonical(buf_str(&literal), &w, &real, &ret->links, &ret->links_len));
-	buf_free(&literal);
+			rd, col, pathwalk_resolve(w, buf_str(&rd->literal), rd->vars->as_written));
 	if (r < 0)
 		return r;
-	*ret_glob = wild < n;
-	if (*ret_glob) {
-		add_escaped(&out, real[1] ? real : "");
-		buf_add_char(&out, '/');
-		buf_add_str(&out, text + wild);
-	} else {
-		buf_add_str(&out, real);
-	}
-	ret->path = buf_take(&out);
-	if (ret->path)
+	ret->links = w->links.len ? w->links.data : NULL;
+	ret->links_len = w->links.len;
+	ret->path = w->out.data;
+	*ret_glob = wild < rd->full.len;
+	if (!*ret_glob)
 		return 0;
-	free(TAKE_PTR(ret->links));
-	return -ENOMEM;
+	buf_reset(&rd->path);
+	add_escaped(&rd->path, w->out.len > 1 ? w->out.data : "");
+	buf_add_char(&rd->path, '/');
+	buf_add_str(&rd->path, text + wild);
+	ret->path = rd->path.data;
+	return buf_error(&rd->path);
 }
 
 /* From the word to rule->path and kind; LEFT_OUT where the rule does not apply here. */
@@ -339,16 +226,15 @@ static int resolve_word(struct reader *rd, const struct policyscan_word *w, bool
 	int r = expand_base(rd, w->col, &text, &base);
 	if (r != 0)
 		return r;
-	struct buf full = {0};
-	add_escaped(&full, base);
+	buf_reset(&rd->full);
+	add_escaped(&rd->full, base);
 	if (*text && *text != '/')
-		buf_add_char(&full, '/');
-	buf_add_str(&full, text);
+		buf_add_char(&rd->full, '/');
+	buf_add_str(&rd->full, text);
 	bool glob = false;
-	r = buf_error(&full);
+	r = buf_error(&rd->full);
 	if (r == 0)
-		r = resolve(rd, w->col, buf_str(&full), &glob, rule);
-	buf_free(&full);
+		r = resolve(rd, w->col, &glob, rule);
 	rule->kind =
 		glob ? (exact ? RULE_GLOB_EXACT : RULE_GLOB) : (exact ? RULE_EXACT : RULE_TREE);
 	return r;
@@ -373,13 +259,11 @@ static int add_rule(struct reader *rd, const struct policyscan_line *l)
 	int r = resolve_word(rd, w, l->exact, &rule);
 	if (r != 0)
 		return r == LEFT_OUT ? 0 : r;
-	char *path AUTOFREE = rule.path;
-	char *links AUTOFREE = rule.links;
-	(void)links; /* clang counts a cleanup as no use */
-	char *raw AUTOFREE = strndup(w->raw, w->raw_len);
-	if (!raw)
-		return -ENOMEM;
-	rule.given = strcmp(raw, path) != 0 ? raw : NULL;
+	buf_reset(&rd->given);
+	buf_add(&rd->given, w->raw, w->raw_len);
+	if (buf_error(&rd->given))
+		return buf_error(&rd->given);
+	rule.given = strcmp(rd->given.data, rule.path) != 0 ? rd->given.data : NULL;
 	set_origin(rd, &rule);
 	r = policy_add(rd->policy, &rule);
 	if (r == -EINVAL)
@@ -476,7 +360,7 @@ static int read_text(struct reader rd, const char *text, size_t n)
 	rd.where.line = 1;
 	rd.error->text[0] = '\0';
 	int r = add_text(&rd, text, n);
-	buf_free(&rd.plain);
+	release(&rd);
 	return say_memory(rd.error, r);
 }
 

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,8 +29,7 @@ int policyscan_fault(struct policy_error *ret_error, const struct policyscan_whe
 
 void policyscan_release(struct policyscan_line *l)
 {
-	for (size_t i = 0; i < l->words; i++)
-		free(l->word[i].text);
+	free(TAKE_PTR(l->texts));
 	l->words = 0;
 }
 
@@ -39,6 +39,7 @@ struct scan {
 	size_t n;
 	size_t pos;
 	struct policy_error *error;
+	char *word, *to; /* where this word's text begins, and goes on; there is room */
 };
 
 static int fault_at(struct scan *s, size_t pos, const char *what)
@@ -68,15 +69,15 @@ static int hex_digit(char c)
 }
 
 /* A byte that stands for itself, whatever it is. */
-static void add_literal(struct buf *out, char c)
+static void add_literal(struct scan *s, char c)
 {
-	bool first = out->len == 0 && (c == '~' || c == '$');
+	bool first = s->to == s->word && (c == '~' || c == '$');
 	if (first || c == '*' || c == '?' || c == '\\')
-		buf_add_char(out, '\\');
-	buf_add_char(out, c);
+		*s->to++ = '\\';
+	*s->to++ = c;
 }
 
-static int scan_hex(struct scan *s, struct buf *out)
+static int scan_hex(struct scan *s)
 {
 	int high = s->pos + 2 < s->n ? hex_digit(s->text[s->pos + 1]) : -1;
 	int low = high >= 0 ? hex_digit(s->text[s->pos + 2]) : -1;
@@ -84,20 +85,20 @@ static int scan_hex(struct scan *s, struct buf *out)
 		return fault_at(s, s->pos - 1, "expected two hexadecimal digits after \\x");
 	if (high == 0 && low == 0)
 		return fault_at(s, s->pos - 1, "a path can't hold \\x00");
-	add_literal(out, (char)(high << 4 | low));
+	add_literal(s, (char)(high << 4 | low));
 	s->pos += 3;
 	return 0;
 }
 
 /* s->pos stands behind the backslash. */
-static int scan_escape(struct scan *s, struct buf *out)
+static int scan_escape(struct scan *s)
 {
 	static const char names[] = "ntre", bytes[] = "\n\t\r\x1b";
 	if (s->pos == s->n)
 		return fault_at(s, s->pos - 1, "expected a character after the backslash");
 	char c = s->text[s->pos];
 	if (c == 'x')
-		return scan_hex(s, out);
+		return scan_hex(s);
 	const char *name = memchr(names, c, sizeof(names) - 1);
 	if (name)
 		c = bytes[name - names];
@@ -107,21 +108,21 @@ static int scan_escape(struct scan *s, struct buf *out)
 				"punctuation character after the backslash");
 	else if (is_control(c))
 		return fault_at(s, s->pos, "control characters are written \\xNN");
-	add_literal(out, c);
+	add_literal(s, c);
 	s->pos++;
 	return 0;
 }
 
-static void add_plain(struct scan *s, struct buf *out, bool in_quotes)
+static void add_plain(struct scan *s, bool in_quotes)
 {
 	char c = s->text[s->pos++];
 	if (in_quotes && (c == '*' || c == '?'))
-		buf_add_char(out, '\\');
-	buf_add_char(out, c);
+		*s->to++ = '\\';
+	*s->to++ = c;
 }
 
 /* The bytes of one word. */
-static int scan_bytes(struct scan *s, struct buf *out, bool *ret_quoted)
+static int scan_bytes(struct scan *s, bool *ret_quoted)
 {
 	bool in_quotes = false;
 	size_t quote_at = 0;
@@ -142,11 +143,11 @@ static int scan_bytes(struct scan *s, struct buf *out, bool *ret_quoted)
 		} else if (c == '\\') {
 			s->pos++;
 			*ret_quoted = true;
-			int r = scan_escape(s, out);
+			int r = scan_escape(s);
 			if (r < 0)
 				return r;
 		} else {
-			add_plain(s, out, in_quotes);
+			add_plain(s, in_quotes);
 		}
 	}
 	return in_quotes ? fault_at(s, quote_at, "expected a closing \" for this one") : 0;
@@ -158,31 +159,38 @@ static int scan_word(struct scan *s, struct policyscan_line *l)
 		return fault_at(s, s->pos, "too many words in one line");
 	struct policyscan_word *w = &l->word[l->words];
 	*w = (struct policyscan_word){.col = (unsigned)s->pos + 1, .raw = s->text + s->pos};
-	struct buf text = {0};
-	int r = scan_bytes(s, &text, &w->quoted);
-	if (r < 0) {
-		buf_free(&text);
+	w->text = s->word = s->to;
+	int r = scan_bytes(s, &w->quoted);
+	if (r < 0)
 		return r;
-	}
+	*s->to++ = '\0';
 	w->raw_len = (size_t)(s->text + s->pos - w->raw);
-	w->text = buf_take(&text);
-	if (!w->text)
-		return -ENOMEM;
 	l->words++;
 	return 0;
 }
 
+/* At the next word? False: the line ends. */
+static bool skip_blanks(struct scan *s)
+{
+	while (s->pos < s->n && is_blank(s->text[s->pos]))
+		s->pos++;
+	return s->pos < s->n && s->text[s->pos] != '#';
+}
+
 static int scan_words(struct scan *s, struct policyscan_line *l)
 {
-	for (;;) {
-		while (s->pos < s->n && is_blank(s->text[s->pos]))
-			s->pos++;
-		if (s->pos == s->n || s->text[s->pos] == '#')
-			return 0;
+	if (!skip_blanks(s))
+		return 0;
+	/* Each byte may get a backslash, each word a NUL. */
+	s->to = l->texts = malloc(2 * s->n + POLICYSCAN_WORDS_MAX);
+	if (!l->texts)
+		return -ENOMEM;
+	do {
 		int r = scan_word(s, l);
 		if (r < 0)
 			return r;
-	}
+	} while (skip_blanks(s));
+	return 0;
 }
 
 static bool is_word(const struct policyscan_word *w, const char *keyword)
@@ -294,7 +302,7 @@ int policyscan_line(const struct policyscan_where *where, const char *text, size
 	if (n && text[n - 1] == '\r')
 		n--;
 	struct scan s = {.where = where, .text = text, .n = n, .error = ret_error};
-	*ret = (struct policyscan_line){.kind = POLICYSCAN_BLANK};
+	memset(ret, 0, offsetof(struct policyscan_line, word)); /* POLICYSCAN_BLANK */
 	int r = parse_line(&s, sensitive_allowed, ret);
 	if (r < 0)
 		policyscan_release(ret);

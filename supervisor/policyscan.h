@@ -19,8 +19,8 @@ struct policyscan_word {
 	unsigned col;	 /* from 1, in bytes */
 	const char *raw; /* a loan of the line */
 	size_t raw_len;
-	char *text;  /* owned; quotes gone; literal * ? and \ have a \ before them, and so has a
-		      * literal ~ or $ at the start */
+	char *text; /* the line's; quotes gone; literal * ? and \ have a \ before them, and so has a
+		     * literal ~ or $ at the start */
 	bool quoted; /* some quote or backslash was there: no keyword */
 };
 
@@ -31,9 +31,10 @@ struct policyscan_line {
 	enum effect effect;
 	uint32_t access;
 	bool exact;
-	struct policyscan_word word[POLICYSCAN_WORDS_MAX]; /* owned */
 	size_t words;
 	size_t path; /* of a rule: the index of the path's word; of use: the first name's */
+	char *texts; /* owned: all words' */
+	struct policyscan_word word[POLICYSCAN_WORDS_MAX];
 };
 
 /* Where a fault is said to be. */

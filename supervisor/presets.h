@@ -9,9 +9,10 @@
 struct preset_text {
 	const char *name;
 	const char *text;
+	const char *sha256; /* of the text, in hexadecimal */
 };
 
-/* Generated at build time; ends with {NULL, NULL}. */
+/* Generated at build time; ends with one of NULLs. */
 extern const struct preset_text preset_texts[];
 
 const struct preset_text *preset_find(const char *name);

@@ -63,66 +63,68 @@ const struct rule *reachindex_glob(const struct reachindex *x, size_t i)
 	return i < x->globs ? x->glob[i] : NULL;
 }
 
-/* The first whose path is not before text. */
-static size_t lower_bound(const struct reachindex *x, const char *text)
+/* The first of them whose path is not before text. */
+static size_t lower_bound(const struct reachindex *x, struct reachindex_range among,
+			  const char *text)
 {
-	size_t lo = 0, hi = x->literals;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
+	while (among.from < among.to) {
+		size_t mid = among.from + (among.to - among.from) / 2;
 		if (strcmp(x->literal[mid]->path, text) < 0)
-			lo = mid + 1;
+			among.from = mid + 1;
 		else
-			hi = mid;
+			among.to = mid;
 	}
-	return lo;
+	return among.from;
 }
 
-static const struct rule *literal_at(const struct reachindex *x, size_t i)
+static struct reachindex_range all(const struct reachindex *x)
 {
-	return i < x->literals ? x->literal[i] : NULL;
+	return (struct reachindex_range){0, x->literals};
 }
 
-/* The rules strictly below a directory: those whose path begins with this. */
-struct below {
+/* Those on path itself; they are the first of what begins with it. */
+static struct reachindex_range at(const struct reachindex *x, struct reachindex_range among,
+				  const char *path)
+{
+	struct reachindex_range out;
+
+	out.from = out.to = lower_bound(x, among, path);
+	while (out.to < among.to && strcmp(x->literal[out.to]->path, path) == 0)
+		out.to++;
+	return out;
+}
+
+static struct reachindex_range below(const struct reachindex *x, struct reachindex_range among,
+				     const char *dir)
+{
 	char prefix[PATH_MAX + 1];
-	size_t n, next;
-};
+	size_t n = strnlen(dir, PATH_MAX - 1);
 
-static void below_begin(const struct reachindex *x, const char *dir, struct below *b)
-{
-	b->n = strnlen(dir, PATH_MAX - 1);
-	memcpy(b->prefix, dir, b->n);
-	if (b->n > 1)
-		b->prefix[b->n++] = '/';
-	b->prefix[b->n] = '\0';
-	b->next = lower_bound(x, b->prefix);
-	/* The root's own. */
-	for (; b->n == 1 && b->next < x->literals && !x->literal[b->next]->path[1]; b->next++)
-		;
+	if (n == 1) /* all but the root's own, which come first */
+		return (struct reachindex_range){at(x, among, "/").to, among.to};
+	memcpy(prefix, dir, n);
+	strcpy(prefix + n, "/");
+	among.from = lower_bound(x, among, prefix);
+	prefix[n] = '/' + 1;
+	among.to = lower_bound(x, among, prefix);
+	return among;
 }
 
-static const struct rule *below_next(const struct reachindex *x, struct below *b)
+struct reachindex_range reachindex_below(const struct reachindex *x, const char *dir)
 {
-	const struct rule *r = literal_at(x, b->next);
-
-	if (!r || strncmp(r->path, b->prefix, b->n) != 0)
-		return NULL;
-	b->next++;
-	return r;
+	return below(x, all(x), dir);
 }
 
 static uint32_t literals_vary(const struct reachindex *x, const char *dir,
 			      const struct standing *here)
 {
-	const struct rule *r;
+	struct reachindex_range own = at(x, all(x), dir), in = reachindex_below(x, dir);
 	uint32_t varies = 0;
-	struct below b;
 
-	for (size_t i = lower_bound(x, dir); (r = literal_at(x, i)) && !strcmp(r->path, dir); i++)
-		varies |= r->kind == RULE_EXACT ? r->access : 0;
-	for (below_begin(x, dir, &b); (r = below_next(x, &b));)
-		varies |= r->access & ~here->by[r->effect];
+	for (size_t i = own.from; i < own.to; i++)
+		varies |= x->literal[i]->kind == RULE_EXACT ? x->literal[i]->access : 0;
+	for (size_t i = in.from; i < in.to; i++)
+		varies |= x->literal[i]->access & ~here->by[x->literal[i]->effect];
 	return varies;
 }
 
@@ -160,26 +162,23 @@ uint32_t reachindex_allowed_below(const struct reachindex *x, const char *dir, u
 uint32_t reachindex_uniform(const struct reachindex *x, const char *dir, uint32_t mask)
 {
 	uint32_t open = mask ? policy_open_tree(x->p, dir, mask) : 0;
-	const struct rule *r;
-	struct below b;
+	struct reachindex_range in = open ? reachindex_below(x, dir) : (struct reachindex_range){0};
 
-	if (!open)
-		return 0;
-	for (below_begin(x, dir, &b); open && (r = below_next(x, &b));)
-		open &= r->effect == EFFECT_ALLOW ? open : ~r->access;
+	for (size_t i = in.from; i < in.to; i++)
+		open &= x->literal[i]->effect == EFFECT_ALLOW ? open : ~x->literal[i]->access;
 	return open ? open & ~policy_globs_below(x->p, dir, open) : 0;
 }
 
-bool reachindex_allows_inside(const struct reachindex *x, const char *path, uint32_t mask)
+static bool allows(const struct reachindex *x, struct reachindex_range range, uint32_t mask)
 {
-	const struct rule *r;
-	struct below b;
-
-	for (size_t i = lower_bound(x, path); (r = literal_at(x, i)) && !strcmp(r->path, path); i++)
-		if (r->effect == EFFECT_ALLOW && (r->access & mask))
-			return true;
-	for (below_begin(x, path, &b); (r = below_next(x, &b));)
-		if (r->effect == EFFECT_ALLOW && (r->access & mask))
+	for (size_t i = range.from; i < range.to; i++)
+		if (x->literal[i]->effect == EFFECT_ALLOW && (x->literal[i]->access & mask))
 			return true;
 	return false;
+}
+
+bool reachindex_allows_inside(const struct reachindex *x, struct reachindex_range among,
+			      const char *path, uint32_t mask)
+{
+	return allows(x, at(x, among, path), mask) || allows(x, below(x, among, path), mask);
 }

@@ -18,7 +18,16 @@ void reachindex_of(const struct reachindex *x, const char *dir, struct reach *re
 uint32_t reachindex_allowed_below(const struct reachindex *x, const char *dir, uint32_t mask);
 /* For which of these accesses policy_uniform() holds. */
 uint32_t reachindex_uniform(const struct reachindex *x, const char *dir, uint32_t mask);
-/* Does a literal rule allow one of these accesses to path by its name, or to something below it? */
-bool reachindex_allows_inside(const struct reachindex *x, const char *path, uint32_t mask);
+/* Literal rules that lie together. */
+struct reachindex_range {
+	size_t from, to;
+};
+
+/* Those on what is strictly below a directory. */
+struct reachindex_range reachindex_below(const struct reachindex *x, const char *dir);
+/* Does one of these literal rules allow some of these accesses to path by its name, or to something
+ * below it? */
+bool reachindex_allows_inside(const struct reachindex *x, struct reachindex_range among,
+			      const char *path, uint32_t mask);
 /* The patterns that speak, in the policy's order; NULL past the end. */
 const struct rule *reachindex_glob(const struct reachindex *x, size_t i);

@@ -53,8 +53,8 @@ static int add_note(struct session *s, char *note)
 	return 0;
 }
 
-static int add_source(struct session *s, const char *source, const char *path, const void *text,
-		      size_t n)
+/* sha256: of its text, in hexadecimal; NULL: it has none. */
+static int add_source(struct session *s, const char *source, const char *path, const char *sha256)
 {
 	struct report_source *list = realloc(s->sources, (s->sources_len + 1) * sizeof *s->sources);
 	char *copy = strdup(path);
@@ -66,9 +66,16 @@ static int add_source(struct session *s, const char *source, const char *path, c
 	}
 	struct report_source *one = &s->sources[s->sources_len++];
 	*one = (struct report_source){.source = source, .path = copy};
-	if (text)
-		report_sha256(text, n, one->sha256);
+	if (sha256)
+		snprintf(one->sha256, sizeof(one->sha256), "%s", sha256);
 	return 0;
+}
+
+static int add_text(struct session *s, const char *source, const char *path, const struct buf *text)
+{
+	char sha256[65];
+	report_sha256(buf_str(text), text->len, sha256);
+	return add_source(s, source, path, sha256);
 }
 
 static int read_file(const char *file, size_t max, struct buf *out)
@@ -111,7 +118,7 @@ static int add_file(struct session *s, const char *file, enum rule_source source
 	} else {
 		err = policyfile_parse(s->policy, file, buf_str(&text), text.len, source, vars, e);
 		if (!err)
-			err = add_source(s, word, file, buf_str(&text), text.len);
+			err = add_text(s, word, file, &text);
 	}
 	buf_free(&text);
 	return err;
@@ -139,7 +146,7 @@ static int add_preset(struct session *s, const char *name, const struct policy_v
 	}
 	const struct preset_text *t = preset_find(name);
 	if (!err)
-		err = add_source(s, "preset", name, t ? t->text : NULL, t ? strlen(t->text) : 0);
+		err = add_source(s, "preset", name, t ? t->sha256 : NULL);
 	return err;
 }
 
@@ -207,7 +214,7 @@ static int add_proposal(struct session *s, const struct policy_vars *vars, struc
 	if (!err)
 		err = add_note(s, note);
 	if (!err && p.accepted)
-		err = add_source(s, "project", p.accepted_file, buf_str(&p.old), p.old.len);
+		err = add_text(s, "project", p.accepted_file, &p.old);
 	proposal_release(&p);
 	return err;
 }
@@ -333,7 +340,7 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 	for (char *const *l = o->rule_lines; !err && l && *l; l++) {
 		err = policyfile_parse_line(s->policy, *l, RULE_LINE, &vars, e);
 		if (!err)
-			err = add_source(s, "command line", *l, NULL, 0);
+			err = add_source(s, "command line", *l, NULL);
 	}
 	if (!err && s->named.answers)
 		err = add_file(s, s->named.answers, RULE_ANSWER, "session", &vars, false, e);

@@ -1,5 +1,6 @@
 #include "supervisor/presets.h"
 
+#include "supervisor/report.h"
 #include "tests/tempdir.h"
 #include "tracer/util.h"
 
@@ -47,6 +48,15 @@ Test(presets, all_of_the_contract_are_there)
 	cr_assert_eq(preset_add(p, "nonesuch", &vars, &error), -ENOENT);
 	cr_assert_not_null(strstr(error.text, "python"));
 	policy_free(p);
+}
+
+Test(presets, each_is_known_by_its_digest)
+{
+	for (const struct preset_text *t = preset_texts; t->name; t++) {
+		char digest[65];
+		report_sha256(t->text, strlen(t->text), digest);
+		cr_expect_str_eq(t->sha256, digest, "%s", t->name);
+	}
 }
 
 Test(presets, what_they_decide)

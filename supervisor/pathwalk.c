@@ -1,0 +1,201 @@
+#include "supervisor/pathwalk.h"
+
+#include "tracer/path.h"
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HASH_START UINT64_C(14695981039346656037)
+#define HASH_PRIME UINT64_C(1099511628211)
+
+/* ---- what was looked at before ---- */
+
+/* PLAIN: there, and no symlink. */
+enum state { UNKNOWN, PLAIN, MISSING };
+
+struct pathwalk_known {
+	uint64_t hash;
+	size_t name; /* in names */
+	enum state state;
+};
+
+static uint64_t hash_of(const char *path)
+{
+	uint64_t h = HASH_START;
+	for (; *path; path++)
+		h = (h ^ (unsigned char)*path) * HASH_PRIME;
+	return h;
+}
+
+/* Where it is, or belongs. */
+static struct pathwalk_known *find(const struct pathwalk *w, const char *path, uint64_t hash)
+{
+	for (size_t i = hash ^ hash >> 32;; i++) {
+		struct pathwalk_known *k = &w->known[i & (PATHWALK_KNOWN - 1)];
+		if (k->state == UNKNOWN ||
+		    (k->hash == hash && strcmp(w->names.data + k->name, path) == 0))
+			return k;
+	}
+}
+
+static enum state recall(const struct pathwalk *w)
+{
+	return w->known ? find(w, w->out.data, hash_of(w->out.data))->state : UNKNOWN;
+}
+
+static void forget(struct pathwalk *w)
+{
+	free(w->known);
+	w->known = NULL;
+	w->known_len = 0;
+	buf_reset(&w->names);
+}
+
+/* What there is no room to note is looked at again. */
+static void note(struct pathwalk *w, enum state state)
+{
+	if (w->known_len == PATHWALK_KNOWN / 2)
+		forget(w);
+	if (!w->known && !(w->known = calloc(PATHWALK_KNOWN, sizeof(*w->known))))
+		return;
+	uint64_t hash = hash_of(w->out.data);
+	struct pathwalk_known *k = find(w, w->out.data, hash);
+	size_t name = w->names.len;
+	buf_add(&w->names, w->out.data, w->out.len + 1);
+	if (buf_error(&w->names)) {
+		forget(w);
+		return;
+	}
+	w->known_len += k->state == UNKNOWN;
+	*k = (struct pathwalk_known){hash, name, state};
+}
+
+/* ---- the walk ---- */
+
+static void pop(struct pathwalk *w)
+{
+	while (w->out.len && w->out.data[w->out.len - 1] != '/')
+		w->out.len--;
+	if (w->out.len)
+		w->out.len--;
+	if (w->out.data)
+		w->out.data[w->out.len] = '\0';
+	w->missing = false;
+}
+
+/* out names a symlink: replace it by its target. */
+static int follow(struct pathwalk *w, size_t parent_len)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(buf_str(&w->out), target, sizeof(target));
+	if (n < 0)
+		return -errno;
+	if (n == sizeof(target))
+		return -ENAMETOOLONG;
+	if (++w->followed > PATH_LINKS_MAX)
+		return -ELOOP;
+	buf_add(&w->links, w->out.data, w->out.len + 1);
+	buf_reset(&w->spare);
+	buf_add(&w->spare, target, (size_t)n);
+	buf_add_char(&w->spare, '/');
+	buf_add(&w->spare, w->rest.data + w->at, w->rest.len - w->at);
+	struct buf spent = w->rest;
+	w->rest = w->spare;
+	w->spare = spent;
+	w->at = 0;
+	w->out.len = n && target[0] == '/' ? 0 : parent_len;
+	w->out.data[w->out.len] = '\0';
+	return buf_error(&w->rest);
+}
+
+static bool is_self(const char *path)
+{
+	return strcmp(path, "/proc/self") == 0 || strcmp(path, "/proc/thread-self") == 0;
+}
+
+static int look_at(struct pathwalk *w, size_t parent_len)
+{
+	struct stat st;
+	if (lstat(w->out.data, &st) < 0) {
+		/* What can't be looked at from here can't be resolved by anybody below us either.
+		 */
+		w->missing = true;
+		if (errno == ENAMETOOLONG)
+			return -ENAMETOOLONG;
+		note(w, MISSING);
+		return 0;
+	}
+	if (S_ISLNK(st.st_mode))
+		return follow(w, parent_len);
+	note(w, PLAIN);
+	return 0;
+}
+
+static int enter(struct pathwalk *w, const char *name, size_t n)
+{
+	size_t parent_len = w->out.len;
+	buf_add_char(&w->out, '/');
+	buf_add(&w->out, name, n);
+	if (buf_error(&w->out) < 0)
+		return buf_error(&w->out);
+	if (w->missing || w->as_written)
+		return 0;
+	if (is_self(w->out.data))
+		return -EOPNOTSUPP;
+	enum state state = recall(w);
+	w->missing = state == MISSING;
+	return state == UNKNOWN ? look_at(w, parent_len) : 0;
+}
+
+static int walk_all(struct pathwalk *w)
+{
+	int r = 0;
+	while (r == 0 && w->at < w->rest.len) {
+		const char *name = w->rest.data + w->at;
+		size_t n = strcspn(name, "/");
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		w->at += n + (name[n] == '/');
+		if (n == 2 && memcmp(name, "..", 2) == 0)
+			pop(w);
+		else if (n > 1 || (n == 1 && name[0] != '.'))
+			r = enter(w, name, n);
+	}
+	return r;
+}
+
+int pathwalk_resolve(struct pathwalk *w, const char *absolute, bool as_written)
+{
+	if (absolute[0] != '/')
+		return -EINVAL;
+	buf_reset(&w->out);
+	buf_reset(&w->links);
+	buf_reset(&w->rest);
+	buf_add_str(&w->rest, absolute);
+	w->at = 0;
+	w->followed = 0;
+	w->as_written = as_written;
+	w->missing = false;
+	int r = buf_error(&w->rest);
+	if (r == 0)
+		r = walk_all(w);
+	if (r == 0 && w->out.len == 0)
+		buf_add_char(&w->out, '/');
+	if (r == 0)
+		r = buf_error(&w->out);
+	return r == 0 ? buf_error(&w->links) : r;
+}
+
+void pathwalk_release(struct pathwalk *w)
+{
+	forget(w);
+	buf_free(&w->out);
+	buf_free(&w->links);
+	buf_free(&w->rest);
+	buf_free(&w->spare);
+	buf_free(&w->names);
+}

@@ -1,0 +1,40 @@
+/*
+ * pathwalk: where a path leads through symlinks: realpath of the longest part that exists, and the
+ * rest as it is written. A dangling symlink leads to where it points.
+ *
+ * A walker may be used for many paths, one after the other: what it looked at for one is not looked
+ * at again, as if all had been asked at the same moment. It reads directories by name (lstat,
+ * readlink) and blocks as they do.
+ */
+#pragma once
+
+#include "tracer/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PATHWALK_KNOWN 1024 /* a power of two */
+
+struct pathwalk {
+	/* What pathwalk_resolve() found; loans until the next one: */
+	struct buf out;	  /* the path */
+	struct buf links; /* the symlinks on the way, each with its NUL (struct rule) */
+	/* Its own: */
+	struct buf rest, spare; /* what is still to be walked, from `at` on */
+	size_t at;
+	unsigned followed;
+	bool as_written;
+	bool missing; /* the last component was not there: take the rest as it is written */
+	struct pathwalk_known *known; /* owned */
+	size_t known_len;
+	struct buf names; /* of what is known, each with its NUL */
+};
+
+/*
+ * Follow an absolute path; as_written: it is the one meant, and no file is looked at. 0; -EINVAL:
+ * not absolute; -ELOOP, -ENAMETOOLONG, -ENOMEM; -EOPNOTSUPP for /proc/self, which is another thing
+ * to everybody.
+ */
+int pathwalk_resolve(struct pathwalk *w, const char *absolute, bool as_written);
+/* All that it holds; it may be used again then. */
+void pathwalk_release(struct pathwalk *w);
