@@ -2,12 +2,12 @@
 
 #include "agent/complete.h"
 #include "agent/interrupt.h"
+#include "agent/libedit.h"
 #include "agent/termwidth.h"
 #include "tracer/buf.h"
 #include "tracer/util.h"
 
 #include <errno.h>
-#include <histedit.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,12 @@
 #include <wchar.h>
 
 #define HISTORY_SIZE 1000
+
+/* Where there is an editor it is loaded. */
+static const struct libedit *lib(void)
+{
+	return libedit_get();
+}
 
 struct lineinput {
 	EditLine *edit; /* NULL: a dumb terminal or a pipe */
@@ -28,7 +34,7 @@ struct lineinput {
 static struct lineinput *self(EditLine *e)
 {
 	struct lineinput *l = NULL;
-	el_get(e, EL_CLIENTDATA, &l);
+	lib()->el_get(e, EL_CLIENTDATA, &l);
 	return l;
 }
 
@@ -77,7 +83,7 @@ static bool can_edit(void)
 static unsigned char key_newline(EditLine *e, int key)
 {
 	(void)key;
-	return el_insertstr(e, "\n") ? CC_ERROR : CC_REFRESH;
+	return lib()->el_insertstr(e, "\n") ? CC_ERROR : CC_REFRESH;
 }
 
 /* A terminal's marks around pasted text: nothing in it is a key. */
@@ -123,31 +129,31 @@ static unsigned char key_paste(EditLine *e, int key)
 		}
 	}
 	clean(&text);
-	int err = buf_error(&text) || el_insertstr(e, buf_str(&text));
+	int err = buf_error(&text) || lib()->el_insertstr(e, buf_str(&text));
 	buf_free(&text);
 	return err ? CC_REFRESH_BEEP : CC_REFRESH;
 }
 
 static unsigned char key_details(EditLine *e, int key)
 {
-	const LineInfo *info = el_line(e);
+	const LineInfo *info = lib()->el_line(e);
 	(void)key;
 	if (info->lastchar != info->buffer)
 		return CC_ERROR;
-	el_push(e, "/details\n");
+	lib()->el_push(e, "/details\n");
 	return CC_NORM;
 }
 
 static unsigned char key_resized(EditLine *e, int key)
 {
 	(void)key;
-	el_resize(e);
+	lib()->el_resize(e);
 	return CC_REDISPLAY;
 }
 
 static unsigned char key_complete(EditLine *e, int key)
 {
-	const LineInfo *info = el_line(e);
+	const LineInfo *info = lib()->el_line(e);
 	const struct lineinput *l = self(e);
 	struct buf insert = {0}, list = {0};
 	(void)key;
@@ -155,7 +161,7 @@ static unsigned char key_complete(EditLine *e, int key)
 				&insert, &list);
 	unsigned char result = CC_ERROR;
 	if (!err && insert.len) {
-		result = el_insertstr(e, insert.data) ? CC_ERROR : CC_REFRESH;
+		result = lib()->el_insertstr(e, insert.data) ? CC_ERROR : CC_REFRESH;
 	} else if (!err && list.len) {
 		printf("\n%s", list.data);
 		fflush(stdout);
@@ -186,40 +192,40 @@ static void bind_keys(EditLine *e)
 		{"warder-resized", L"warder-resized", L"draw anew", key_resized, {"^]"}},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
-		el_wset(e, EL_ADDFN, ours[i].wide, ours[i].help, ours[i].key);
+		lib()->el_wset(e, EL_ADDFN, ours[i].wide, ours[i].help, ours[i].key);
 		for (const char *const *k = ours[i].keys; *k; k++)
-			el_set(e, EL_BIND, *k, ours[i].name, NULL);
+			lib()->el_set(e, EL_BIND, *k, ours[i].name, NULL);
 	}
-	el_set(e, EL_BIND, "^R", "em-inc-search-prev", NULL);
+	lib()->el_set(e, EL_BIND, "^R", "em-inc-search-prev", NULL);
 }
 
 static void load_history(struct lineinput *l)
 {
 	HistEvent ev;
-	l->history = history_init();
+	l->history = lib()->history_init();
 	if (!l->history)
 		return;
-	history(l->history, &ev, H_SETSIZE, HISTORY_SIZE);
-	history(l->history, &ev, H_SETUNIQUE, 1);
+	lib()->history(l->history, &ev, H_SETSIZE, HISTORY_SIZE);
+	lib()->history(l->history, &ev, H_SETUNIQUE, 1);
 	if (l->file)
-		history(l->history, &ev, H_LOAD, l->file); /* none yet: an empty one */
-	el_set(l->edit, EL_HIST, history, l->history);
+		lib()->history(l->history, &ev, H_LOAD, l->file); /* none yet: an empty one */
+	lib()->el_set(l->edit, EL_HIST, lib()->history, l->history);
 }
 
 static int open_editor(struct lineinput *l)
 {
-	l->edit = el_init("warder", stdin, stdout, stderr);
+	l->edit = lib()->el_init("warder", stdin, stdout, stderr);
 	if (!l->edit)
 		return -ENOMEM;
-	el_set(l->edit, EL_CLIENTDATA, l);
-	el_set(l->edit, EL_PROMPT, edit_prompt);
-	el_set(l->edit, EL_GETCFN, edit_character);
-	el_set(l->edit, EL_EDITOR, "emacs");
+	lib()->el_set(l->edit, EL_CLIENTDATA, l);
+	lib()->el_set(l->edit, EL_PROMPT, edit_prompt);
+	lib()->el_set(l->edit, EL_GETCFN, edit_character);
+	lib()->el_set(l->edit, EL_EDITOR, "emacs");
 	/* Its own handlers would send signals on to the whole process group. */
-	el_set(l->edit, EL_SIGNAL, 0);
+	lib()->el_set(l->edit, EL_SIGNAL, 0);
 	bind_keys(l->edit);
 	load_history(l);
-	el_source(l->edit, NULL); /* ~/.editrc, as for every program that uses libedit */
+	lib()->el_source(l->edit, NULL); /* ~/.editrc, as for every program that uses libedit */
 	return 0;
 }
 
@@ -233,7 +239,7 @@ int lineinput_new(const char *file, struct lineinput **ret)
 	}
 	if (!err) {
 		l->tty = isatty(STDIN_FILENO);
-		err = can_edit() ? open_editor(l) : 0;
+		err = can_edit() && lib() ? open_editor(l) : 0;
 	}
 	if (err) {
 		lineinput_free(l);
@@ -243,14 +249,19 @@ int lineinput_new(const char *file, struct lineinput **ret)
 	return 0;
 }
 
+const char *lineinput_lacks(const struct lineinput *l)
+{
+	return !l->edit && can_edit() ? libedit_missing() : NULL;
+}
+
 void lineinput_free(struct lineinput *l)
 {
 	if (!l)
 		return;
 	if (l->edit)
-		el_end(l->edit);
+		lib()->el_end(l->edit);
 	if (l->history)
-		history_end(l->history);
+		lib()->history_end(l->history);
 	free(l->file);
 	free(l);
 }
@@ -270,7 +281,7 @@ bool lineinput_interactive(const struct lineinput *l)
 /* ^Z: the editor has put the terminal back; what was typed is there again afterwards. */
 static void stop_here(struct lineinput *l)
 {
-	const LineInfo *info = el_line(l->edit);
+	const LineInfo *info = lib()->el_line(l->edit);
 	char *typed = strndup(info->buffer, (size_t)(info->lastchar - info->buffer));
 	putchar('\n');
 	fflush(stdout);
@@ -278,7 +289,7 @@ static void stop_here(struct lineinput *l)
 	raise(SIGTSTP);
 	interrupt_take_stop(true);
 	if (typed && *typed)
-		el_push(l->edit, typed);
+		lib()->el_push(l->edit, typed);
 	free(typed);
 }
 
@@ -292,13 +303,13 @@ static enum lineinput_result edit_line(struct lineinput *l, char **ret_line)
 {
 	for (;;) {
 		int n = 0;
-		el_resize(l->edit);
+		lib()->el_resize(l->edit);
 		/* Before the prompt is seen: it would be raw only after it, too late for a fast
 		 * key. */
-		el_set(l->edit, EL_PREP_TERM, 1);
+		lib()->el_set(l->edit, EL_PREP_TERM, 1);
 		errno = 0;
 		put_now(PASTE_ON);
-		const char *line = el_gets(l->edit, &n);
+		const char *line = lib()->el_gets(l->edit, &n);
 		put_now(PASTE_OFF);
 		if (line && n > 0) {
 			size_t len = strlen(line);
@@ -358,11 +369,11 @@ void lineinput_remember(struct lineinput *l, const char *entry)
 	HistEvent ev;
 	if (!l->history || !*entry || *entry == ' ')
 		return;
-	history(l->history, &ev, H_ENTER, entry);
+	lib()->history(l->history, &ev, H_ENTER, entry);
 	if (!l->file)
 		return;
 	/* Born with the right mode, not given it later. */
 	mode_t mask = umask(077);
-	history(l->history, &ev, H_SAVE, l->file);
+	lib()->history(l->history, &ev, H_SAVE, l->file);
 	umask(mask);
 }

@@ -18,6 +18,9 @@ enum lineinput_result { LINEINPUT_LINE, LINEINPUT_END, LINEINPUT_INTERRUPTED };
 /* history: path of the file; NULL: none. 0 or -errno. */
 int lineinput_new(const char *history, struct lineinput **ret);
 void lineinput_free(struct lineinput *l);
+/* Why lines are read plainly on a capable terminal: libedit's absence, one line; NULL: they aren't.
+ */
+const char *lineinput_lacks(const struct lineinput *l);
 /* Words that Tab completes at the beginning of an entry; NULL-terminated, a loan. */
 void lineinput_words(struct lineinput *l, const char *const *words);
 /* Is somebody typing (rather than a pipe)? */

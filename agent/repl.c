@@ -162,6 +162,11 @@ int repl_run(struct agent *a)
 		fprintf(stderr, "warder: the line editor: %s\n", strerror(-err));
 		return 125;
 	}
+	if (lineinput_lacks(r.in))
+		fprintf(stderr,
+			"warder: lines can't be edited; libedit is needed for that (Debian: "
+			"libedit2): %s\n",
+			lineinput_lacks(r.in));
 	lineinput_words(r.in, slash_words());
 	/* Without one it goes as well. */
 	if (r.paint.markdown && spinner_new(STDOUT_FILENO, &r.paint.spinner))

@@ -17,7 +17,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME warder)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-# Opened when it is needed, so no tool sees it.
+# Opened when they are needed, so no tool sees them.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libunwind8, libedit2")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4 | libcurl4t64, ca-certificates")
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
     "exact permissions for tools and agents, asked in place
@@ -29,7 +30,7 @@ top runs its every tool like that.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libwarder-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libunwind-dev, libzstd-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libunwind8, libzstd-dev")
 if(WARDER_FAST)
     string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzydis-dev")
 endif()

@@ -41,6 +41,8 @@ const char *stack_end_words(enum unwind_end end)
 		return "32-bit code is not followed further";
 	case UNWIND_UNREADABLE:
 		return "the process's memory can't be read";
+	case UNWIND_NO_LIBRARY:
+		return "to follow it further libunwind is needed (Debian: libunwind8)";
 	case UNWIND_ENDS:
 		break;
 	}

@@ -405,6 +405,11 @@ int tracer_exec_fd(struct tracer *tr, struct tracee_name who, int fd)
 	return t ? execfd_begin(tr, t, TAKE_FD(given)) : -ESRCH;
 }
 
+int tracer_prepare_stacks(struct tracer *tr)
+{
+	return tr->unwind ? 0 : unwind_new(&tr->unwind);
+}
+
 int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct unwind_stack **ret)
 {
 	struct tracee *t = tracee_find(&tr->table, who.tid);
@@ -412,7 +417,7 @@ int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct u
 	if (!t || t->gen != who.gen || (t->state != TRACEE_HELD && t->state != TRACEE_LOOK))
 		return -ESRCH;
 	near_roam(tr->table.near);
-	int r = tr->unwind ? 0 : unwind_new(&tr->unwind);
+	int r = tracer_prepare_stacks(tr);
 	return r < 0 ? r : unwind_thread(tr->unwind, t->tid, max, ret);
 }
 

@@ -1,5 +1,6 @@
 #include "tracer/unwind.h"
 
+#include "tracer/libunwind.h"
 #include "tracer/unwinder.h"
 #include "tracer/util.h"
 
@@ -20,6 +21,8 @@ struct unwind {
 	struct elfsym_cache cache;
 	struct unwind_counts counts;
 	pid_t late; /* a killed helper that had not ended yet; 0: none */
+	struct libunwind lib;
+	bool lib_there;
 };
 
 int unwind_new(struct unwind **ret)
@@ -27,6 +30,7 @@ int unwind_new(struct unwind **ret)
 	struct unwind *u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
+	u->lib_there = !libunwind_load(&u->lib);
 	*ret = u;
 	return 0;
 }
@@ -54,9 +58,13 @@ struct unwind_counts unwind_counts(const struct unwind *u)
 const char *unwind_end_name(enum unwind_end end)
 {
 	static const char *const name[UNWIND_ENDS] = {
-		[UNWIND_COMPLETE] = "complete", [UNWIND_MORE] = "more",
-		[UNWIND_TIME] = "time",		[UNWIND_LOST] = "lost",
-		[UNWIND_NARROW] = "32-bit",	[UNWIND_UNREADABLE] = "unreadable",
+		[UNWIND_COMPLETE] = "complete",
+		[UNWIND_MORE] = "more",
+		[UNWIND_TIME] = "time",
+		[UNWIND_LOST] = "lost",
+		[UNWIND_NARROW] = "32-bit",
+		[UNWIND_UNREADABLE] = "unreadable",
+		[UNWIND_NO_LIBRARY] = "no-libunwind",
 	};
 	BUG((size_t)end >= UNWIND_ENDS);
 	return name[end];
@@ -212,14 +220,14 @@ static int copy_result(struct unwind *u, const struct unwinder_result *shared,
 	return 0;
 }
 
-/* No memory to read: where the call was made is all. */
-static int only_ip(const struct regs_dwarf *regs, struct unwind_stack **ret)
+/* No memory, or nothing to read it with: where the call was made is all. */
+static int only_ip(const struct regs_dwarf *regs, enum unwind_end end, struct unwind_stack **ret)
 {
 	struct unwind_stack *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->refs = 1;
-	s->end = UNWIND_UNREADABLE;
+	s->end = end;
 	s->len = 1;
 	s->frame[0].ip = regs->ip;
 	*ret = s;
@@ -243,7 +251,8 @@ static int unwind_in_helper(struct unwind *u, pid_t tid, int mem, const struct r
 		return -ENOMEM;
 	shared->end = UNWIND_TIME; /* unless it says otherwise */
 	shared->text_len = 1;
-	const struct unwinder_job job = {.tid = tid,
+	const struct unwinder_job job = {.lib = &u->lib,
+					 .tid = tid,
 					 .mem = mem,
 					 .regs = regs,
 					 .max = max,
@@ -268,7 +277,9 @@ int unwind_thread(struct unwind *u, pid_t tid, size_t max, struct unwind_stack *
 	u->counts.stacks++;
 	int mem AUTOCLOSE = open_memory(tid);
 	if (mem < 0)
-		return mem == -ENOENT ? -ESRCH : only_ip(&regs, ret);
+		return mem == -ENOENT ? -ESRCH : only_ip(&regs, UNWIND_UNREADABLE, ret);
+	if (!u->lib_there)
+		return only_ip(&regs, UNWIND_NO_LIBRARY, ret);
 	max = max < 1 ? 1 : max > UNWIND_FRAMES_MAX ? UNWIND_FRAMES_MAX : max;
 	return unwind_in_helper(u, tid, mem, &regs, max, ret);
 }

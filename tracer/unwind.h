@@ -43,6 +43,7 @@ enum unwind_end {
 	UNWIND_LOST,   /* the next frame can't be found: no unwind information, or a broken stack */
 	UNWIND_NARROW, /* 32-bit code is not unwound */
 	UNWIND_UNREADABLE, /* the memory can't be read (a process that is not dumpable) */
+	UNWIND_NO_LIBRARY, /* libunwind is not there */
 	UNWIND_ENDS,
 };
 
@@ -73,6 +74,7 @@ struct unwind_counts {
 
 struct unwind; /* remembers names, up to a bound */
 
+/* Loads libunwind, too (tracer/library.h). 0 and *ret, or -ENOMEM. */
 int unwind_new(struct unwind **ret);
 void unwind_free(struct unwind *u);
 /*

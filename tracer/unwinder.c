@@ -1,13 +1,13 @@
 #include "tracer/unwinder.h"
 
 #include "tracer/ehscan.h"
+#include "tracer/libunwind.h"
 #include "tracer/objmap.h"
 #include "tracer/util.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libunwind.h>
 #include <linux/audit.h>
 #include <linux/close_range.h>
 #include <linux/filter.h>
@@ -22,11 +22,6 @@
 #define PAGE	     4096u
 #define PAGES	     256u /* of the tracee's memory that are kept */
 #define SEGMENTS_MAX 64u  /* program headers that are looked at */
-
-/* Exported by libunwind for this purpose, but declared by none of its headers. */
-extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip,
-					      unw_dyn_info_t *di, unw_proc_info_t *pi,
-					      int need_unwind_info, void *arg);
 
 struct page {
 	uint64_t at; /* 0: none */
@@ -44,6 +39,7 @@ struct image {
 };
 
 struct helper {
+	const struct libunwind *lib;
 	struct objmap map;
 	struct image image[OBJMAP_OBJECTS_MAX];
 	struct page page[PAGES];
@@ -227,7 +223,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
 	} else if (!make_index(h, code->object, ip, &di)) {
 		return -UNW_ENOINFO;
 	}
-	return UNW_OBJ(dwarf_search_unwind_table)(as, ip, &di, pi, need_info, arg);
+	return h->lib->dwarf_search_unwind_table(as, ip, &di, pi, need_info, arg);
 }
 
 /* The helper ends with the stack: nothing is worth freeing. */
@@ -357,16 +353,16 @@ static enum unwind_end walk(struct helper *h, unw_cursor_t *c)
 	bool called = false; /* the first frame stands at its own instruction */
 	unw_word_t last_sp = 0;
 	int r = 1;
-	for (; r > 0; r = unw_step(c)) {
+	for (; r > 0; r = h->lib->step(c)) {
 		unw_word_t ip = 0, sp = 0;
 		size_t n = h->result->len;
-		if (unw_get_reg(c, UNW_REG_IP, &ip) || unw_get_reg(c, UNW_REG_SP, &sp))
+		if (h->lib->get_reg(c, UNW_REG_IP, &ip) || h->lib->get_reg(c, UNW_REG_SP, &sp))
 			return UNWIND_LOST;
 		if (!ip)
 			return UNWIND_COMPLETE;
 		/* Then the last frame was the kernel's, and this one was interrupted, not called.
 		 */
-		if (n && unw_is_signal_frame(c) > 0) {
+		if (n && h->lib->is_signal_frame(c) > 0) {
 			h->result->frame[n - 1].is_signal = true;
 			called = false;
 			last_sp = 0; /* a handler on a stack of its own may return to a lower one */
@@ -531,10 +527,10 @@ static enum unwind_end unwind(struct helper *h)
 		.get_proc_name = no_proc_name,
 	};
 	unw_cursor_t c;
-	unw_addr_space_t as = unw_create_addr_space(&accessors, 0);
-	if (!as || unw_init_remote(&c, as, h))
+	unw_addr_space_t as = h->lib->create_addr_space(&accessors, 0);
+	if (!as || h->lib->init_remote(&c, as, h))
 		return UNWIND_LOST;
-	unw_set_caching_policy(as, UNW_CACHE_NONE);
+	h->lib->set_caching_policy(as, UNW_CACHE_NONE);
 	if (lock_down())
 		return UNWIND_UNREADABLE;
 	return h->regs.narrow ? walk_narrow(h) : walk(h, &c);
@@ -546,6 +542,7 @@ void unwinder_main(const struct unwinder_job *job)
 		mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (h == MAP_FAILED)
 		_exit(1);
+	h->lib = job->lib;
 	h->mem = job->mem;
 	h->regs = *job->regs;
 	h->max = job->max;

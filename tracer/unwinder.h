@@ -30,7 +30,10 @@ struct unwinder_result {
 	char text[UNWINDER_TEXT]; /* the first byte is for nobody */
 };
 
+struct libunwind;
+
 struct unwinder_job {
+	const struct libunwind *lib;
 	pid_t tid;
 	int mem; /* its /proc/TID/mem */
 	const struct regs_dwarf *regs;

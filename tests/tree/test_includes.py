@@ -19,9 +19,9 @@ ALLOWED = {
 SINGLE = {
     "curl/curl.h": "agent/libcurl.h",
     "cjson/cJSON.h": "tracer/json.c",
-    "libunwind.h": "tracer/unwinder.c",
+    "libunwind.h": "tracer/libunwind.h",
     "md4c.h": "agent/mdrender.c",
-    "histedit.h": "agent/lineinput.c",
+    "histedit.h": "agent/libedit.h",
 }
 LEAVES = ("tracer", "landlock")
 # What a leaf never does: print, log, end the program, read the environment. util.h's BUG() is the exception.
