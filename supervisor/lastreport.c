@@ -23,6 +23,18 @@ static int write_new(int dirfd, const char *name, const struct buf *text)
 	return fd < 0 ? -errno : buf_write_to(fd, buf_str(text), text->len);
 }
 
+/*
+ * It takes the last one's place by an exchange, where the file system has that: a file that
+ * replaces another by a plain rename is written to the disk there and then by ext4 (auto_da_alloc),
+ * and every command would wait for it. What a power cut costs is one report.
+ */
+static int put_in_place(int dirfd, const char *temporary)
+{
+	if (!renameat2(dirfd, temporary, dirfd, NAME, RENAME_EXCHANGE))
+		return unlinkat(dirfd, temporary, 0) < 0 ? -errno : 0;
+	return renameat(dirfd, temporary, dirfd, NAME) < 0 ? -errno : 0;
+}
+
 int lastreport_save(const struct store *s, const struct report *r)
 {
 	struct report redacted = *r;
@@ -41,8 +53,8 @@ int lastreport_save(const struct store *s, const struct report *r)
 		unlinkat(dirfd, temporary, 0); /* a crashed process had our pid */
 		err = write_new(dirfd, temporary, &text);
 	}
-	if (!err && renameat(dirfd, temporary, dirfd, NAME) < 0)
-		err = -errno;
+	if (!err)
+		err = put_in_place(dirfd, temporary);
 	if (err)
 		unlinkat(dirfd, temporary, 0);
 	buf_free(&text);

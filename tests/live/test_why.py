@@ -244,6 +244,10 @@ class Last(RunCase):
     def test_it_is_ours_alone_and_whole(self):
         self.run_plain("--", "cat", self.secret)
         path = f"{self.dir}/state/warder/last-report.json"
+        first = os.stat(path).st_ino
+        self.run_plain("--", "cat", self.secret, self.secret)
+        self.assertNotEqual(first, os.stat(path).st_ino, "a new one in its place")
+        self.assertIn("2×", self.last(status=1).out)
         self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
         self.assertEqual(self.uid, os.stat(path).st_uid)
         self.assertEqual(["last-report.json"], [n for n in os.listdir(os.path.dirname(path)) if "last" in n])
