@@ -37,6 +37,8 @@ static void on_door(void *arg, int fd, uint32_t events)
 {
 	struct run *r = arg;
 	int fds[TRACER_FDS];
+	if ((events & EPOLLIN) && loop_is_alone(r->loop))
+		tracer_ready(r->tracer, fd);
 	events_pump(r);
 	size_t n = events & EPOLLHUP ? tracer_fds(r->tracer, fds) : 0;
 	/* Nobody is left behind it: it would say so for ever. */

@@ -30,6 +30,7 @@ struct loop {
 	int epoll;
 	int signals; /* signalfd, or -1 */
 	bool stopped;
+	bool alone; /* one thing was ready, and its callback runs */
 	uint64_t next_id;
 	struct watch *watch; /* by rising id */
 	size_t len;
@@ -367,15 +368,22 @@ int loop_turn(struct loop *l, int timeout_ms)
 	int n = epoll_wait(l->epoll, event, LOOP_EVENTS_MAX, wait_ms(l, timeout_ms));
 	if (n < 0 && errno != EINTR)
 		return -errno;
+	l->alone = n == 1;
 	for (int i = 0; i < n; i++) {
 		if (event[i].data.u64 == LOOP_SIGNAL_ID)
 			dispatch_signals(l);
 		else
 			dispatch_fd(l, event[i].data.u64, event[i].events);
 	}
+	l->alone = false;
 	dispatch_always(l);
 	dispatch_timers(l);
 	return 0;
+}
+
+bool loop_is_alone(const struct loop *l)
+{
+	return l->alone;
 }
 
 int loop_run(struct loop *l)

@@ -54,6 +54,12 @@ bool loop_sigchld_was_ignored(const struct loop *l);
 
 /* Dispatch until loop_stop(). 0, or -errno of epoll. */
 int loop_run(struct loop *l);
+/*
+ * In a watch's callback: was its descriptor all that this turn found ready? Then nothing has been
+ * done since the kernel was asked, and what it said of the descriptor, and of every other one,
+ * still holds as far as it is for us to change.
+ */
+bool loop_is_alone(const struct loop *l);
 /* One turn, waiting at most timeout_ms (-1: until something happens). */
 int loop_turn(struct loop *l, int timeout_ms);
 void loop_stop(struct loop *l);

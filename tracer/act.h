@@ -30,6 +30,7 @@ struct tracer {
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */
 	unsigned out_head, out_len;
 	bool had_guest;		/* since tracer_next() last said 0 */
+	int ready;		/* a listener that the next look finds a guest at; -1: not known */
 	struct call noticed;	/* what the last TRACER_NOTICED lent */
 	bool tcp_rulesets;	/* somebody has made a Landlock ruleset that is about TCP */
 	bool any_stopped;	/* some process may be in a job-control stop */

@@ -183,6 +183,17 @@ int door_next(struct door *d, struct door_guest *ret)
 	}
 }
 
+bool door_is_listener(const struct door *d, int fd)
+{
+	return d->len > 0 && d->listeners[d->len - 1] == fd;
+}
+
+int door_take(const struct door *d, int listener, struct door_guest *ret)
+{
+	BUG(!door_is_listener(d, listener));
+	return receive(listener, ret);
+}
+
 int door_give(const struct door_guest *guest, int fd, bool cloexec)
 {
 	struct seccomp_notif_addfd add = {.id = guest->id,

@@ -51,6 +51,13 @@ int door_add(struct door *d, int listener);
 void door_ring(struct door *d);
 /* 1 and a guest, 0 none waits, or -errno. */
 int door_next(struct door *d, struct door_guest *ret);
+/* Is it one of the listeners, rather than the bell? */
+bool door_is_listener(const struct door *d, int fd);
+/*
+ * The guest at this listener, which was readable just now, with no door_next() since (else it would
+ * block). As door_next().
+ */
+int door_take(const struct door *d, int listener, struct door_guest *ret);
 /*
  * The guest's call returns fd (which stays ours) as its lowest free descriptor. 0, -ENOENT when the
  * guest left (killed, or interrupted: it comes again), or -errno (-EMFILE: its table is full) with

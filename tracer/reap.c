@@ -129,10 +129,12 @@ static pid_t peek(void)
 /* Queue all there is. */
 static int drain(struct reap_queue *q, struct tracee_table *table)
 {
+	q->drained = false;
 	for (;;) {
 		pid_t tid = peek();
 		if (tid == 0) {
 			q->looked = q->len > 0;
+			q->drained = true;
 			return 0;
 		}
 		if (!tracee_find(table, tid)) {
@@ -163,6 +165,11 @@ int reap_next(struct reap_queue *q, struct tracee_table *table, struct reap_stat
 	q->head = (q->head + 1) % q->cap;
 	q->len--;
 	return 1;
+}
+
+bool reap_is_drained(const struct reap_queue *q)
+{
+	return q->drained && q->len == 0;
 }
 
 void reap_free(struct reap_queue *q)

@@ -27,7 +27,8 @@ struct reap_status {
 struct reap_queue {
 	struct reap_status *ring;
 	size_t head, len, cap;
-	bool looked; /* nobody was left when these were taken */
+	bool looked;  /* nobody was left when these were taken */
+	bool drained; /* nobody was left at the last look: who came since raised SIGCHLD */
 };
 
 /*
@@ -36,6 +37,8 @@ struct reap_queue {
  * and on one CPU nothing has run meanwhile that could be.
  */
 int reap_next(struct reap_queue *q, struct tracee_table *table, struct reap_status *ret);
+/* Is nothing left to be handed out, and was nobody there at the last look? */
+bool reap_is_drained(const struct reap_queue *q);
 void reap_free(struct reap_queue *q);
 
 /* From /proc/TID/status. 0, or -ESRCH. */

@@ -25,11 +25,27 @@ static void take_guest(struct tracer *tr, const struct door_guest *guest)
 		grant_guest(tr, guest);
 }
 
+/* The guest whom the caller's wait found. 1, or 0: there is none. */
+static int advance_at_once(struct tracer *tr)
+{
+	struct door_guest guest;
+	int r = door_take(tr->door, tr->ready, &guest);
+
+	tr->ready = -1;
+	if (r > 0) {
+		take_guest(tr, &guest);
+		tr->had_guest = true;
+	}
+	return r;
+}
+
 /* One status, else one guest. 1 something was done, 0 nothing is there. */
 static int advance(struct tracer *tr)
 {
 	struct reap_status status;
 	struct door_guest guest;
+	if (tr->ready >= 0)
+		return advance_at_once(tr);
 	int r = reap_next(&tr->queue, &tr->table, &status);
 
 	if (r < 0)
@@ -157,6 +173,7 @@ int tracer_new(const struct tracer_options *options, struct tracer **ret)
 	if (!tr)
 		return -ENOMEM;
 	tr->options = *options;
+	tr->ready = -1;
 	int r = new_marks(tr);
 	if (r == 0)
 		r = door_new(&tr->door);
@@ -263,6 +280,13 @@ void tracer_roam(struct tracer *tr)
 bool tracer_rest(struct tracer *tr)
 {
 	return near_rest(tr->table.near);
+}
+
+/* A status that came since the last look raised SIGCHLD, which the caller's wait would tell. */
+void tracer_ready(struct tracer *tr, int fd)
+{
+	if (reap_is_drained(&tr->queue) && door_is_listener(tr->door, fd))
+		tr->ready = fd;
 }
 
 int tracer_fd(const struct tracer *tr)

@@ -247,6 +247,11 @@ int tracer_fd(const struct tracer *t);
 size_t tracer_fds(const struct tracer *t, int ret[TRACER_FDS]);
 
 /*
+ * The caller's wait found this one of tracer_fds() readable (EPOLLIN), it found nothing else,
+ * SIGCHLD neither, and nothing was done since. So tracer_next() need not ask again who is there.
+ */
+void tracer_ready(struct tracer *t, int fd);
+/*
  * 1 and an event, 0 nothing now but what SIGCHLD or tracer_fd() tell, -ECHILD no tracee is left,
  * -ENOMEM (end it all, fail closed).
  */
