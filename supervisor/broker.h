@@ -55,6 +55,7 @@ struct broker_request {
 	struct netdomains *domains; /* of connect->in; outlive the broker */
 	/* A call about attributes that may have to wait (supervisor/slowfs.h); else NULL. */
 	struct broker_meta *meta;
+	int object; /* of one that is by a descriptor: our copy of it */
 	/*
 	 * Nothing is done yet: what the decoded call names is only looked at, so that whoever looks
 	 * after this need not wait for what is slow. As ourselves.

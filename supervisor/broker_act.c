@@ -256,7 +256,7 @@ static int act_probe(const struct broker_job *j, struct broker_act_result *r)
 {
 	struct call *c = (struct call *)&j->probe; /* this worker's alone */
 	(void)r;
-	look_at(j->socket);
+	look_at(j->at[0].object);
 	(void)call_resolve(c, j->view);
 	for (int i = 0; i < CALL_PATHS; i++) {
 		look_at(c->path[i].given ? c->path[i].at.object : -1);

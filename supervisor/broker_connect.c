@@ -1,7 +1,6 @@
 #include "supervisor/broker_connect.h"
 
 #include "supervisor/broker_message.h"
-#include "supervisor/tracee_fd.h"
 #include "tracer/mem.h"
 #include "tracer/util.h"
 
@@ -90,10 +89,11 @@ static int put_path(struct call *c, struct broker_connect *k)
 	return p->given ? 0 : -ENOMEM;
 }
 
-static int read_all(struct call *c, struct call_view view, struct broker_connect *k)
+static int read_all(struct call *c, struct call_view view, struct tracee_fds *fds,
+		    struct broker_connect *k)
 {
 	int at = k->is_send ? 4 : 1;
-	int err = tracee_fd_take(view, (int)c->args[0], &k->socket);
+	int err = tracee_fd_take(fds, view, (int)c->args[0], &k->socket);
 	if (!err && (fcntl(k->socket, F_GETFL) & O_PATH))
 		err = -EBADF;
 	if (!err && k->is_message)
@@ -109,17 +109,18 @@ static int read_all(struct call *c, struct call_view view, struct broker_connect
 	return err ? err : put_path(c, k);
 }
 
-int broker_connect_read(struct call *c, struct call_view view, struct broker_connect *ret)
+int broker_connect_read(struct call *c, struct call_view view, struct tracee_fds *fds,
+			struct broker_connect *ret)
 {
 	enum sys_id id = sysent_id(c->ent);
 	struct broker_connect k = {.socket = -1,
 				   .is_send = id != SYS_ID_connect,
 				   .is_message = id == SYS_ID_sendmsg || id == SYS_ID_sendmmsg,
-				   .view = view};
+				   .view = {.tid = view.tid, .tgid = view.tgid}};
 	/* Without the copy's pages waiting for the network card: ours are gone before that. */
 	if (k.is_send && !k.is_message)
 		k.flags = (int)c->args[3] & ~MSG_ZEROCOPY;
-	int err = read_all(c, view, &k);
+	int err = read_all(c, view, fds, &k);
 	if (err)
 		broker_connect_release(&k);
 	*ret = k; /* also what is known of a failure */

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "supervisor/identity.h"
+#include "supervisor/tracee_fd.h"
 #include "tracer/call.h"
 
 #include <stdbool.h>
@@ -60,7 +61,8 @@ struct broker_connect {
  * and is to be resolved; else c->path[0] is empty. 0 with *ret (release it), or -errno: what the
  * call returns; *ret then owns nothing.
  */
-int broker_connect_read(struct call *c, struct call_view view, struct broker_connect *ret);
+int broker_connect_read(struct call *c, struct call_view view, struct tracee_fds *fds,
+			struct broker_connect *ret);
 void broker_connect_release(struct broker_connect *k);
 /* Room for `size` bytes of data, or as many as are sent at once. 0, -EMSGSIZE, -ENOMEM. */
 int broker_connect_room(struct broker_connect *k, uint64_t size);

@@ -1,5 +1,6 @@
 #include "supervisor/broker_job.h"
 
+#include "supervisor/tracee_fd.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -10,10 +11,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef PIDFD_THREAD
-#define PIDFD_THREAD O_EXCL /* 6.9 */
-#endif
 
 static void thing_release(struct broker_thing *t)
 {
@@ -55,18 +52,6 @@ static int thing_take(struct broker_thing *t, const struct path_at *at)
 	return 0;
 }
 
-/*
- * Of the thread: its descriptors may be its own (unshare(CLONE_FILES)), and where the first thread
- * has ended the process's are gone with it. Before 6.9 a pidfd is a process's.
- */
-static int pidfd_of(struct call_view view)
-{
-	int fd = (int)syscall(SYS_pidfd_open, view.tid, PIDFD_THREAD);
-	if (fd < 0 && errno == EINVAL)
-		fd = (int)syscall(SYS_pidfd_open, view.tgid, 0);
-	return fd < 0 ? -errno : fd;
-}
-
 /* bind: a copy of the tracee's socket, its address and the directory that this is relative to. */
 static int take_bind(struct broker_job *j, const struct broker_request *rq)
 {
@@ -74,12 +59,9 @@ static int take_bind(struct broker_job *j, const struct broker_request *rq)
 	struct call_view view = rq->view;
 	bool as_given = rq->as_given;
 	char path[64];
-	int pidfd AUTOCLOSE = pidfd_of(view);
-	if (pidfd < 0)
-		return pidfd;
-	j->socket = (int)syscall(SYS_pidfd_getfd, pidfd, (int)c->args[0], 0);
-	if (j->socket < 0)
-		return -errno;
+	int err = tracee_fd_take(NULL, view, (int)c->args[0], &j->socket);
+	if (err)
+		return err;
 	if (j->at[0].parent < 0)
 		return -EACCES;
 	as_given = as_given && path_has_our_root(view.tid);
@@ -129,7 +111,7 @@ static int copy_text(char **to, const char *from)
 	return from && !*to ? -ENOMEM : 0;
 }
 
-/* The words of the call, and the descriptor that it is about: to be looked at. */
+/* The words of the call: to be looked at. */
 static int take_probe(struct broker_job *j, const struct broker_request *rq)
 {
 	int err = 0;
@@ -141,10 +123,7 @@ static int take_probe(struct broker_job *j, const struct broker_request *rq)
 	}
 	for (int i = 0; i < CALL_PATHS && !err; i++)
 		err = copy_text(&j->probe.path[i].given, rq->call->path[i].given);
-	if (err || !rq->meta || rq->meta->fd < 0)
-		return err;
-	j->socket = copy_fd(rq->meta->fd);
-	return j->socket < 0 ? -EMFILE : 0;
+	return err;
 }
 
 static enum call_need need_of(const struct broker_request *rq)
@@ -169,8 +148,7 @@ int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 				 .dev = c->dev,
 				 .length = c->length,
 				 .connect = {.socket = -1},
-				 .meta = {.fd = -1},
-				 .view = rq->view,
+				 .view = {.tid = rq->view.tid, .tgid = rq->view.tgid},
 				 .socket = -1,
 				 .cwd = -1,
 				 .done = {.fd = -1}};
@@ -184,6 +162,10 @@ int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 	for (int i = 0; i < CALL_PATHS && !err && !rq->probe; i++)
 		if (c->path[i].need != CALL_NEED_NONE)
 			err = thing_take(&j->at[i], &c->path[i].at);
+	if (!err && rq->meta && rq->meta->by_fd) {
+		j->at[0].object = copy_fd(rq->object);
+		err = j->at[0].object < 0 ? -EMFILE : 0;
+	}
 	const char *text = j->need == CALL_NEED_EXEC ? script_name(c) : c->target;
 	if (!err && text && !(j->text = strdup(text)))
 		err = -ENOMEM;
@@ -195,7 +177,7 @@ int broker_job_new(const struct broker_request *rq, struct broker_job **ret)
 	}
 	if (rq->meta && !rq->probe) {
 		j->meta = *rq->meta;
-		*rq->meta = (struct broker_meta){.fd = -1};
+		*rq->meta = (struct broker_meta){0};
 	}
 	if (rq->connect && !rq->probe) {
 		j->connect = *rq->connect;

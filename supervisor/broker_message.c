@@ -158,7 +158,7 @@ static int take_passed(struct broker_connect *k, char *data, size_t n)
 		return -ENOMEM;
 	k->passed = more;
 	for (size_t i = 0; i < n; i++) {
-		int fd, err = tracee_fd_take(k->view, (int)word(data + i * sizeof fd), &fd);
+		int fd, err = tracee_fd_take(NULL, k->view, (int)word(data + i * sizeof fd), &fd);
 		if (err)
 			return err;
 		k->passed[k->npassed++] = fd;

@@ -1,6 +1,5 @@
 #include "supervisor/broker_meta.h"
 
-#include "supervisor/tracee_fd.h"
 #include "tracer/mem.h"
 #include "tracer/util.h"
 
@@ -267,14 +266,6 @@ static int read_wish(const struct call *c, struct call_view view, const struct s
 	return -ENOSYS;
 }
 
-/* Is the file the descriptor's own? utimensat and futimesat say it by a path of NULL. */
-static bool is_by_fd(const struct call *c, const struct shape *s)
-{
-	bool null_is_fd = s->id == SYS_ID_utimensat || s->id == SYS_ID_utimensat_time64 ||
-			  s->id == SYS_ID_futimesat;
-	return s->by_fd || (null_is_fd && !c->args[1] && (int)c->args[0] != AT_FDCWD);
-}
-
 /* The newest calls take a NULL path for an empty one where AT_EMPTY_PATH is given. */
 static int empty_path(struct call *c, const struct shape *s)
 {
@@ -296,7 +287,7 @@ static int check_flags(const struct call *c, const struct shape *s, bool by_fd)
 static int read_all(struct call *c, struct call_view view, const struct shape *s,
 		    struct broker_meta *m)
 {
-	bool by_fd = is_by_fd(c, s);
+	bool by_fd = s->by_fd || call_means_fd(c);
 	/* The times are read, and found to be none, before the flags are looked at (fs/utimes.c).
 	 */
 	bool times_first = s->kind == BROKER_META_TIMES;
@@ -308,11 +299,8 @@ static int read_all(struct call *c, struct call_view view, const struct shape *s
 		err = read_wish(c, view, s, m);
 	if (err)
 		return err;
-	if (!by_fd)
-		return empty_path(c, s);
-	err = tracee_fd_take(view, (int)c->args[0], &m->fd);
-	/* Of one that is only a place (O_PATH) none of these calls is possible. */
-	return !err && (fcntl(m->fd, F_GETFL) & O_PATH) ? -EBADF : err;
+	m->by_fd = by_fd;
+	return by_fd ? 0 : empty_path(c, s);
 }
 
 /*
@@ -336,7 +324,7 @@ int broker_meta_read(struct call *c, struct call_view view, struct broker_meta *
 {
 	const struct shape *s = shape_of(sysent_id(c->ent));
 	BUG(!s);
-	struct broker_meta m = {.kind = s->kind, .fd = -1};
+	struct broker_meta m = {.kind = s->kind};
 	int err = is_missing(s->id) ? -ENOSYS : read_all(c, view, s, &m);
 	if (err) {
 		broker_meta_release(&m);
@@ -348,29 +336,27 @@ int broker_meta_read(struct call *c, struct call_view view, struct broker_meta *
 
 void broker_meta_release(struct broker_meta *m)
 {
-	util_close(&m->fd);
-	m->fd = -1;
 	free(m->value);
 	m->value = NULL;
 }
 
 /* ---- doing ---- */
 
-static long by_fd(const struct broker_meta *m)
+static long by_fd(const struct broker_meta *m, int fd)
 {
 	switch (m->kind) {
 	case BROKER_META_MODE:
-		return fchmod(m->fd, m->mode);
+		return fchmod(fd, m->mode);
 	case BROKER_META_OWNER:
-		return fchown(m->fd, m->uid, m->gid);
+		return fchown(fd, m->uid, m->gid);
 	case BROKER_META_TIMES:
-		return syscall(SYS_utimensat, m->fd, NULL, m->now ? NULL : m->times, 0);
+		return syscall(SYS_utimensat, fd, NULL, m->now ? NULL : m->times, 0);
 	case BROKER_META_SET_XATTR:
-		return fsetxattr(m->fd, m->name, m->value, m->size, m->flags);
+		return fsetxattr(fd, m->name, m->value, m->size, m->flags);
 	case BROKER_META_REMOVE_XATTR:
-		return fremovexattr(m->fd, m->name);
+		return fremovexattr(fd, m->name);
 	case BROKER_META_IOCTL:
-		return ioctl(m->fd, m->ioctl, m->value);
+		return ioctl(fd, m->ioctl, m->value);
 	case BROKER_META_FILE_ATTR:
 		break;
 	}
@@ -408,7 +394,7 @@ static long by_object(const struct broker_meta *m, int object)
 int broker_meta_perform(const struct broker_meta *m, int object)
 {
 	errno = 0;
-	return (m->fd >= 0 ? by_fd(m) : by_object(m, object)) ? -errno : 0;
+	return (m->by_fd ? by_fd(m, object) : by_object(m, object)) ? -errno : 0;
 }
 
 /* ---- what fails anyway ---- */

@@ -6,7 +6,8 @@
  * performed here, on the descriptor that was decided on:
  *   by path        an O_PATH descriptor, through AT_EMPTY_PATH or /proc/thread-self/fd/N
  *   by descriptor  our copy of the tracee's own (pidfd_getfd), by the same call: an O_PATH one
- * stays EBADF. Its number is looked at once: another thread may put something else there. What is
+ *                  stays EBADF
+ * A descriptor's number is looked at once: another thread may put something else there. What is
  * in the tracee's memory is copied once, before anything is decided, and its errors come in the
  * kernel's order: broken arguments before any look-up, except where the kernel looks up first.
  */
@@ -36,8 +37,8 @@ enum broker_meta_kind {
 /* What is to be done. */
 struct broker_meta {
 	enum broker_meta_kind kind;
-	int fd;	   /* by descriptor: our copy, owned; else -1 */
-	bool done; /* there is nothing to do: the call returns 0 before it looks at a file */
+	bool by_fd; /* by descriptor: the object is a copy of the tracee's */
+	bool done;  /* there is nothing to do: the call returns 0 before it looks at a file */
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
@@ -55,11 +56,12 @@ bool broker_meta_knows(enum sys_id id);
 /*
  * Read what the decoded call wants. Call_resolve() comes after this: an empty path that stands for
  * a descriptor is put into c->path[0]. 0 with *ret (release it), or -errno: what the call returns.
+ * The descriptor of one by descriptor is the caller's to take: the first argument.
  */
 int broker_meta_read(struct call *c, struct call_view view, struct broker_meta *ret);
 void broker_meta_release(struct broker_meta *m);
 /*
- * Do it to the object (O_PATH; ignored where m->fd is there), as the calling thread. 0 or -errno,
+ * Do it to the object (m->by_fd: the copy; else an O_PATH one), as the calling thread. 0 or -errno,
  * the tracee's result. Blocks as the file system does.
  */
 int broker_meta_perform(const struct broker_meta *m, int object);

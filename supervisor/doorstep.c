@@ -19,37 +19,43 @@ static bool is_meta(const struct waiter *w)
 /* On a file system that may keep us waiting it is looked at by somebody else first. */
 static bool is_to_be_probed(const struct run *r, struct waiter *w, struct call_view view)
 {
-	w->probes = !w->slow && (w->meta.fd >= 0 ? slowfs_has(r->slowfs, w->meta.fd)
-						 : slowfs_concerns(r->slowfs, w->call, view));
+	w->probes = !w->slow && (w->meta.by_fd ? slowfs_has(r->slowfs, w->verdict.refused.object)
+					       : slowfs_concerns(r->slowfs, w->call, view));
 	return w->probes;
 }
 
 /* By descriptor: its file, as if a path had led there. */
-static int look_at_fd(struct waiter *w)
+static int look_at_fd(const struct run *r, struct waiter *w)
 {
 	struct path_at *at = &w->verdict.refused;
-	at->object = fcntl(w->meta.fd, F_DUPFD_CLOEXEC, 3);
-	if (at->object < 0 || fstat(at->object, &at->st))
-		return -errno;
-	at->exists = true;
-	int err = path_of_file(at);
-	at->unreachable = err != 0;
-	return err == -ENOMEM ? err : 0;
+	int err = pathname_fill(r->names, at);
+	at->unreachable = at->exists && err == -ENOENT;
+	return at->unreachable ? 0 : err;
+}
+
+static int take_fd(const struct run *r, struct waiter *w, struct call_view view)
+{
+	int *fd = &w->verdict.refused.object;
+	int err = tracee_fd_take(r->fds, view, (int)w->call->args[0], fd);
+	/* Of one that is only a place (O_PATH) none of these calls is possible. */
+	return !err && (fcntl(*fd, F_GETFL) & O_PATH) ? -EBADF : err;
 }
 
 /* 0; or -errno, the call's result. */
 static int look_at_meta(const struct run *r, struct waiter *w, struct call_view view)
 {
 	int err = broker_meta_read(w->call, view, &w->meta);
+	if (!err && !w->meta.done && w->meta.by_fd)
+		err = take_fd(r, w, view);
 	if (err || w->meta.done)
 		return err;
 	if (is_to_be_probed(r, w, view))
 		return -EINPROGRESS;
 	struct need *need = &w->verdict.need[0];
 	need->access = ACCESS_META;
-	if (w->meta.fd >= 0) {
+	if (w->meta.by_fd) {
 		need->at = &w->verdict.refused;
-		return look_at_fd(w);
+		return look_at_fd(r, w);
 	}
 	err = call_resolve(w->call, view);
 	if (!err)
@@ -98,7 +104,7 @@ static int refused_by_its_own(struct waiter *w)
 /* 0; or -errno, the call's result. */
 static int look_at_connect(const struct run *r, struct waiter *w, struct call_view view)
 {
-	int err = broker_connect_read(w->call, view, &w->connect);
+	int err = broker_connect_read(w->call, view, r->fds, &w->connect);
 	if (w->connect.passes_socket)
 		w->verdict.note = "a unix datagram socket is passed on to nobody: who has it could "
 				  "send to any path";
@@ -134,11 +140,13 @@ uint32_t doorstep_access(const struct waiter *w)
 
 bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 {
-	struct call_view view = {w->who.tid, w->pid};
+	struct call_view view = {w->who.tid, w->pid, r->names};
 	w->verdict.verdict = VERDICT_SANDBOX;
+	run_see_mounts(r);
 	broker_meta_release(&w->meta);
 	broker_connect_release(&w->connect);
-	w->meta = (struct broker_meta){.fd = -1};
+	w->meta = (struct broker_meta){0};
+	path_release(&w->verdict.refused);
 	int err = is_meta(w) ? look_at_meta(r, w, view) : look_at_connect(r, w, view);
 	bool done = w->meta.done || w->connect.done;
 	if (!err && !done) {
@@ -171,7 +179,7 @@ static bool is_caller(const struct run *r, const struct waiter *w)
 /* As the call's caller, who must be able to come to the thing by its path. */
 static int begin_as_caller(const struct run *r, const struct waiter *w)
 {
-	struct permits_who who = {{w->who.tid, w->pid}, &w->as, &r->self};
+	struct permits_who who = {{.tid = w->who.tid, .tgid = w->pid}, &w->as, &r->self};
 	int err = permits_way(&who, w->call, 0);
 	return err || is_caller(r, w) ? err : identity_enter(&w->as);
 }
@@ -217,8 +225,9 @@ int doorstep_request(const struct run *r, struct waiter *w, struct broker_reques
 		rq->domains = r->netdomains;
 		return 0;
 	}
-	struct permits_who who = {{w->who.tid, w->pid}, &w->as, &r->self};
+	struct permits_who who = {{.tid = w->who.tid, .tgid = w->pid}, &w->as, &r->self};
 	rq->meta = &w->meta;
+	rq->object = w->verdict.refused.object;
 	return permits_way(&who, w->call, 0);
 }
 

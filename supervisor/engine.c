@@ -236,7 +236,9 @@ static int set_up(struct run *r, struct command *found)
 	r->env = environ_make(r->command->env, r->command->scrub, r->command->scrub_secrets,
 			      r->session->tmpdir);
 	r->whose = whose_new();
-	err = r->env && r->whose ? identity_self(&r->self) : -ENOMEM;
+	r->fds = tracee_fds_new();
+	r->names = pathname_memory_new();
+	err = r->env && r->whose && r->fds && r->names ? identity_self(&r->self) : -ENOMEM;
 	r->one_identity = !err && prepare_has_one_identity(&r->self);
 	if (!err)
 		err = slowfs_new(&r->slowfs);
@@ -268,12 +270,15 @@ static void tear_down(struct run *r)
 	asker_close(r);
 	loop_remove(r->loop, r->broker_watch);
 	loop_remove(r->loop, r->shared_watch);
+	loop_remove(r->loop, r->names_timer);
 	broker_free(r->broker);
 	netdomains_free(r->netdomains);
 	slowfs_free(r->slowfs);
 	guard_free(r->guard);
 	guard_free(r->own.guard);
 	whose_free(r->whose);
+	tracee_fds_free(r->fds);
+	pathname_memory_free(r->names);
 	free(r->open_dir.path);
 	llruleset_free(r->ruleset);
 	denial_list_release(&r->unasked);

@@ -31,7 +31,7 @@ void events_spawn_failed(struct run *r, const struct tracer_event *ev)
 
 static void changed(struct run *r, const struct tracer_event *ev)
 {
-	struct call_view view = {ev->who.tid, ev->pid};
+	struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
 	if (!call_resolve(ev->call, view))
 		changes_add(&r->changes, ev->call, r->session->tmpdir);
 	if (changes_are_enough(&r->changes))
@@ -154,6 +154,7 @@ void events_pump(struct run *r)
 		return; /* between two runs: a late SIGCHLD is about nobody of ours */
 	while ((n = tracer_next(r->tracer, &ev)) > 0)
 		dispatch(r, &ev);
+	run_keep_names(r);
 	if (n == -ECHILD)
 		loop_stop(r->loop);
 	else if (n < 0)

@@ -137,7 +137,7 @@ void inplace_act(struct run *r, struct waiter *w)
 		return;
 	bool binds = w->call->path[0].need == CALL_NEED_BIND;
 	struct broker_request request = {.call = w->call,
-					 .view = {w->who.tid, w->pid},
+					 .view = {.tid = w->who.tid, .tgid = w->pid},
 					 .as = &w->as,
 					 .as_given =
 						 binds && is_open_around(r, &w->call->path[0].at),
@@ -209,7 +209,7 @@ static bool begin_next(struct run *r, struct waiter *w)
 	    (w->verdict.need[0].access && ruling_of(r, w).effect != EFFECT_ALLOW))
 		return false;
 	struct broker_request request = {.call = w->call,
-					 .view = {w->who.tid, w->pid},
+					 .view = {.tid = w->who.tid, .tgid = w->pid},
 					 .as = &w->as,
 					 .connect = &w->connect};
 	return !broker_submit(r->broker, &request, &w->act);

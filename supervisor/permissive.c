@@ -42,7 +42,7 @@ static struct look *take(struct run *r, struct tracee_name who)
 
 static int judge_with(struct run *r, struct waiter *w, int error)
 {
-	struct call_view view = {w->who.tid, w->pid};
+	struct call_view view = {.tid = w->who.tid, .tgid = w->pid};
 	struct verdict_input in = {.call = w->call,
 				   .view = view,
 				   .as = &w->as,
@@ -81,7 +81,7 @@ static bool would_wait(const struct call *c)
 
 static int judge(struct run *r, struct look *k)
 {
-	struct call_view view = {k->w.who.tid, k->w.pid};
+	struct call_view view = {.tid = k->w.who.tid, .tgid = k->w.pid};
 	int64_t result;
 	k->w.at_door = would_wait(k->w.call);
 	if (k->w.at_door) {
@@ -109,7 +109,6 @@ void permissive_enters(struct run *r, const struct tracer_event *ev)
 		k->w = (struct waiter){
 			.who = ev->who, .pid = ev->pid, .turn = ev->turn, .call = ev->call};
 		path_init(&k->w.verdict.refused);
-		k->w.meta.fd = -1;
 		int err = judge(r, k);
 		if (err && err != -ESRCH)
 			run_say(r, "a call of %s could not be looked at: %s", ev->call->ent->name,

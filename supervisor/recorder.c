@@ -269,11 +269,12 @@ void recorder_enters(struct run *r, const struct tracer_event *ev)
 {
 	struct waiter w = {
 		.who = ev->who, .pid = ev->pid, .call = ev->call, .own_domain = ev->own_domain};
-	struct call_view view = {ev->who.tid, ev->pid};
+	struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
 	if (!r->recorder)
 		return;
 	/* Nobody waits for a file system that may not answer: its names are told as they were said.
 	 */
+	run_see_mounts(r);
 	bool slow = slowfs_concerns(r->slowfs, ev->call, view);
 	if (!slow && call_resolve(ev->call, view))
 		return;
@@ -324,7 +325,7 @@ void recorder_noticed(struct run *r, const struct tracer_event *ev)
 		return;
 	if (!find(r->recorder, ev->who)) {
 		struct waiter w = {.who = ev->who, .pid = ev->pid, .call = ev->call};
-		struct call_view view = {ev->who.tid, ev->pid};
+		struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
 		struct sight *s = call_resolve(ev->call, view) ? NULL : see(r, &w);
 		if (s)
 			add(r, s);

@@ -244,9 +244,10 @@ static int who_calls(const struct run *r, struct waiter *w)
 static void begin_probe(struct run *r, struct waiter *w)
 {
 	struct broker_request request = {.call = w->call,
-					 .view = {w->who.tid, w->pid},
+					 .view = {.tid = w->who.tid, .tgid = w->pid},
 					 .as = &r->self,
 					 .meta = &w->meta,
+					 .object = w->verdict.refused.object,
 					 .probe = true};
 	if (!w->listed)
 		waiter_add(r, w);
@@ -261,7 +262,7 @@ static void begin_probe(struct run *r, struct waiter *w)
 
 static void look_at_refused(struct run *r, struct waiter *w)
 {
-	struct call_view view = {w->who.tid, w->pid};
+	struct call_view view = {w->who.tid, w->pid, r->names};
 	int err = call_resolve(w->call, view);
 	if (!err)
 		err = who_calls(r, w);
@@ -305,7 +306,9 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 		return;
 	}
 	waiter_add(r, w);
-	w->probes = slowfs_concerns(r->slowfs, w->call, (struct call_view){w->who.tid, w->pid});
+	run_see_mounts(r);
+	w->probes = slowfs_concerns(r->slowfs, w->call,
+				    (struct call_view){.tid = w->who.tid, .tgid = w->pid});
 	if (w->probes)
 		begin_probe(r, w);
 	else
@@ -315,7 +318,7 @@ void refusal_begin(struct run *r, const struct tracer_event *ev)
 void refusal_noticed(struct run *r, const struct tracer_event *ev)
 {
 	struct waiter w = {.who = ev->who, .pid = ev->pid, .call = ev->call};
-	struct call_view view = {ev->who.tid, ev->pid};
+	struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
 	struct verdict_input in = {.call = ev->call, .view = view, .ruleset = r->ruleset};
 	/* It goes on already and may be gone: then its words are told as they were given. */
 	if (call_resolve(ev->call, view) || verdict_of(&in, &w.verdict))
@@ -342,12 +345,13 @@ static bool is_net_used(void *run, uint32_t number)
 /* Who could add to the ruleset since deceives itself alone: until now it was not confined. */
 void refusal_confined(struct run *r, const struct tracer_event *ev)
 {
-	struct call_view view = {ev->who.tid, ev->pid};
+	struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
 	uint32_t number = TRACER_NET_UNKNOWN;
 	int ruleset;
 	if (!r->netdomains)
 		r->netdomains = netdomains_new();
-	int err = r->netdomains ? tracee_fd_take(view, (int)ev->call->args[0], &ruleset) : -ENOMEM;
+	int err = r->netdomains ? tracee_fd_take(r->fds, view, (int)ev->call->args[0], &ruleset)
+				: -ENOMEM;
 	tracer_roam(r->tracer); /* a thread is born */
 	if (!err)
 		err = netdomains_add(r->netdomains, ev->own_net, ruleset, is_net_used, r, &number);
@@ -446,6 +450,7 @@ void refusal_probed(struct run *r, struct waiter *w, int64_t result)
 {
 	w->probes = false;
 	w->slow = true;
+	run_see_mounts(r);
 	/* The call is begun anew behind the signal, as one that the file system itself broke off.
 	 */
 	if (result == -EINTR)

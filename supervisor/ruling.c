@@ -240,6 +240,16 @@ static bool would_cover(const struct run *r, const char *path)
 	return false;
 }
 
+/* Which directory it is: 0 or -errno. What a descriptor holds stays what it is. */
+static int stat_of_parent(const struct path_at *at, struct stat *ret)
+{
+	if (!at->dir)
+		return fstat(at->parent, ret) ? -errno : 0;
+	ret->st_dev = at->dir->dev;
+	ret->st_ino = at->dir->ino;
+	return 0;
+}
+
 static bool is_in(const struct open_dir *d, const char *real)
 {
 	size_t n = strlen(d->path);
@@ -258,7 +268,7 @@ static bool lies_in_open_dir(struct run *r, const struct guard *g, const struct 
 	struct open_dir *d = &r->open_dir;
 	const char *slash = at->real ? strrchr(at->real, '/') : NULL;
 	struct stat st;
-	if (!slash || at->parent < 0 || guard_has(g, &at->st) || fstat(at->parent, &st))
+	if (!slash || at->parent < 0 || guard_has(g, &at->st) || stat_of_parent(at, &st))
 		return false;
 	bool same = d->path && d->version == r->guard_version && d->dev == st.st_dev &&
 		    d->ino == st.st_ino && is_in(d, at->real);

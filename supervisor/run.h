@@ -25,9 +25,11 @@
 #include "supervisor/session.h"
 #include "supervisor/slowfs.h"
 #include "supervisor/terminals.h"
+#include "supervisor/tracee_fd.h"
 #include "supervisor/verdict.h"
 #include "supervisor/walk.h"
 #include "supervisor/whose.h"
+#include "tracer/pathname.h"
 #include "tracer/tracer.h"
 
 /* Runs of one command, the first included: a rerun that needs a further rerun each time ends. */
@@ -133,8 +135,11 @@ struct run {
 	char **env;	  /* owned */
 	const char *cwd;
 	struct identity self;
-	bool one_identity;   /* no tracee can be anybody else than us */
-	struct whose *whose; /* owned */
+	bool one_identity;	       /* no tracee can be anybody else than us */
+	struct whose *whose;	       /* owned */
+	struct tracee_fds *fds;	       /* owned */
+	struct pathname_memory *names; /* owned */
+	uint64_t names_timer;	       /* while it holds any */
 
 	struct llabi abi;
 	struct llruleset *ruleset;
@@ -204,6 +209,13 @@ struct run {
 int64_t run_now_ms(void);
 /* Calls that succeed make no stop, where the machine has that: unless each is to be seen. */
 bool run_is_fast(const struct run *r);
+/*
+ * Before names are looked at: what is known of mounts, and of names by what was mounted, is made to
+ * be of this moment.
+ */
+void run_see_mounts(const struct run *r);
+/* Names that are known hold their directories: for a second at most. */
+void run_keep_names(struct run *r);
 /* "hold", "retry", "report", "permissive". */
 const char *run_mode_name(enum engine_mode m);
 /* One line to the user's hook. */
@@ -280,7 +292,7 @@ bool waiter_any_asks(const struct run *r, uint64_t question);
 /* The waiter no longer stands behind its question; the last one takes it away. */
 void waiter_leave_question(struct run *r, struct waiter *w, const char *reason);
 /* The thread goes on with this result. The waiter stays the caller's. */
-void waiter_return(struct run *r, const struct waiter *w, int64_t result);
+void waiter_return(struct run *r, struct waiter *w, int64_t result);
 /* The thread goes on with its call refused: as the kernel said, or with this error. Dropped. */
 void waiter_refuse(struct run *r, struct waiter *w);
 void waiter_refuse_with(struct run *r, struct waiter *w, int error);

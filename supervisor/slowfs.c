@@ -95,12 +95,18 @@ void slowfs_free(struct slowfs *s)
 	free(s);
 }
 
-/* Is any mounted? */
-static bool any(struct slowfs *s)
+bool slowfs_renew(struct slowfs *s)
 {
 	struct pollfd changed = {.fd = fileno(s->table), .events = POLLPRI};
-	if (poll(&changed, 1, 0) > 0)
-		read_table(s);
+	if (poll(&changed, 1, 0) <= 0)
+		return false;
+	read_table(s);
+	return true;
+}
+
+/* Is any mounted? */
+static bool any(const struct slowfs *s)
+{
 	return s->len || s->too_many;
 }
 
@@ -164,7 +170,7 @@ static bool fd_concerns(struct slowfs *s, const struct call *c, struct call_view
 	    (kind != ARG_FD && kind != ARG_FILE && kind != ARG_DIRFD))
 		return false;
 	int fd AUTOCLOSE = -1;
-	return !tracee_fd_take(view, (int)c->args[0], &fd) && slowfs_has(s, fd);
+	return !tracee_fd_take(NULL, view, (int)c->args[0], &fd) && slowfs_has(s, fd);
 }
 
 bool slowfs_concerns(struct slowfs *s, const struct call *c, struct call_view view)

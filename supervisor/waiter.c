@@ -29,7 +29,6 @@ struct waiter *waiter_new(const struct tracer_event *ev)
 			     .own_about = ev->own_about,
 			     .own_net = ev->own_net};
 	path_init(&w->verdict.refused);
-	w->meta.fd = -1;
 	w->connect.socket = -1;
 	return w;
 }
@@ -87,8 +86,23 @@ void waiter_leave_question(struct run *r, struct waiter *w, const char *reason)
 		ask_cancel(r->ask, id, reason);
 }
 
-void waiter_return(struct run *r, const struct waiter *w, int64_t result)
+/*
+ * Copies of the thread's own descriptors: before it goes on, and closes its own. Else a file that
+ * it has just written could not be run, a lock not be had, and the other side would see no end.
+ */
+static void let_go(struct waiter *w)
 {
+	if (!w->at_door)
+		return;
+	util_close(&w->verdict.refused.object);
+	w->verdict.refused.object = -1;
+	util_close(&w->connect.socket);
+	w->connect.socket = -1;
+}
+
+void waiter_return(struct run *r, struct waiter *w, int64_t result)
+{
+	let_go(w);
 	recorder_returns(r, w->who, result);
 	tracer_set_result(r->tracer, w->who, result);
 }
@@ -99,6 +113,7 @@ void waiter_refuse_with(struct run *r, struct waiter *w, int error)
 	if (error) {
 		waiter_return(r, w, error);
 	} else {
+		let_go(w);
 		recorder_returns(r, w->who, w->call->result);
 		tracer_deny(r->tracer, w->who);
 	}

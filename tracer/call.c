@@ -29,6 +29,15 @@ static int note_error(struct call_path *p, int err)
 	return 0;
 }
 
+bool call_means_fd(const struct call *c)
+{
+	enum sys_id id = sysent_id(c->ent);
+	bool may =
+		id == SYS_ID_utimensat || id == SYS_ID_utimensat_time64 || id == SYS_ID_futimesat;
+
+	return may && !c->args[1] && (int)c->args[0] != AT_FDCWD;
+}
+
 static struct call_path *next_path(struct decoding *d)
 {
 	BUG(d->paths == CALL_PATHS);
@@ -43,6 +52,10 @@ static int decode_path(struct decoding *d, uint64_t addr)
 {
 	struct call_path *p = next_path(d);
 
+	if (call_means_fd(d->c)) {
+		p->error = -EFAULT;
+		return 0;
+	}
 	return note_error(p, mem_read_str(d->view.tid, addr, PATH_MAX, &p->given));
 }
 
@@ -286,12 +299,14 @@ static unsigned flags_of(const struct call *c, unsigned i)
 
 int call_resolve(struct call *c, struct call_view view)
 {
+	const struct path_view path_view = {view.tid, view.names};
+
 	for (unsigned i = 0; i < CALL_PATHS; i++) {
 		struct call_path *p = &c->path[i];
 		if (!p->given)
 			continue;
 		path_release(&p->at);
-		int r = path_resolve(view.tid, p->dirfd, p->given, flags_of(c, i), &p->at);
+		int r = path_resolve_with(&path_view, p->dirfd, p->given, flags_of(c, i), &p->at);
 		if (r == -ENOMEM)
 			return r;
 		p->error = r;

@@ -47,6 +47,7 @@ struct call {
 struct call_view {
 	pid_t tid;
 	pid_t tgid;
+	struct pathname_memory *names; /* a loan: of the calling thread; or NULL (path.h) */
 };
 
 /*
@@ -59,5 +60,10 @@ int call_decode(struct call *c, struct call_view view);
 int call_resolve(struct call *c, struct call_view view);
 /* Release what the call owns (strings, descriptors). Fine on a zeroed call. */
 void call_release(struct call *c);
+/*
+ * utimensat and futimesat mean the descriptor's own file by a path of NULL (fs/utimes.c,
+ * do_utimes()), whatever lies there in memory.
+ */
+bool call_means_fd(const struct call *c);
 /* Does path i follow a last symlink, under this call's flags? */
 bool call_follows(const struct call *c, unsigned i);

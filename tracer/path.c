@@ -1,5 +1,6 @@
 #include "tracer/path.h"
 
+#include "tracer/pathname.h"
 #include "tracer/procfs.h"
 #include "tracer/told.h"
 #include "tracer/util.h"
@@ -20,13 +21,15 @@
 /* Where the walk stands, and what is left to walk. */
 struct walk {
 	pid_t tid;
+	struct pathname_memory *names;
 	unsigned flags;
-	int root;     /* the tracee's root, or what takes its place; -1 until root_of() */
-	int cur;      /* the directory reached so far */
-	char *todo;   /* owned: the text still to be walked */
-	char *at;     /* the place in it */
-	int links;    /* symlinks followed */
-	bool dangled; /* the last component comes out of a symlink */
+	int root;	/* the tracee's root, or what takes its place; -1 until root_of() */
+	int cur;	/* the directory reached so far */
+	char *todo;	/* owned: the text still to be walked */
+	char *at;	/* the place in it */
+	int links;	/* symlinks followed */
+	bool dangled;	/* the last component comes out of a symlink */
+	uint64_t mount; /* of what was looked at last */
 	struct path_at *ret;
 };
 
@@ -46,8 +49,10 @@ void path_release(struct path_at *at)
 {
 	if (at->object >= 0)
 		close(at->object);
-	if (at->parent >= 0)
-		close(at->parent);
+	if (at->dir)
+		pathname_dir_leave(at->dir);
+	else
+		util_close(&at->parent);
 	free(at->real);
 	free(at->told);
 	path_init(at);
@@ -59,94 +64,6 @@ static int open_step(int dir, const char *name, int flags)
 	int fd = openat(dir, name, flags | O_PATH | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
-}
-
-/* ---- the name of a descriptor ---- */
-
-static bool is_inode(const struct stat *st, const char *path)
-{
-	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-			       .resolve = RESOLVE_NO_SYMLINKS};
-	struct stat there;
-	int other AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-
-	/*
-	 * RESOLVE_NO_SYMLINKS refuses a last symlink too unless O_NOFOLLOW goes with O_PATH: then
-	 * the link itself is opened (openat2(2)).
-	 */
-	return other >= 0 && fstat(other, &there) == 0 && there.st_dev == st->st_dev &&
-	       there.st_ino == st->st_ino;
-}
-
-/* What the kernel calls it; nothing says that it is true. */
-static int read_name(int fd, char text[PATH_MAX + 1])
-{
-	char link[40];
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(link, text, PATH_MAX);
-	if (n < 0)
-		return errno == ENAMETOOLONG ? -ENOENT : -errno;
-	text[n] = '\0';
-	return text[0] == '/' ? 0 : -ENOENT;
-}
-
-static int path_of_object(int fd, const struct stat *st, char **ret)
-{
-	char text[PATH_MAX + 1];
-	int r = read_name(fd, text);
-
-	if (r < 0)
-		return r;
-	if (!is_inode(st, text))
-		return -ENOENT;
-	char *copy = strdup(text);
-	if (!copy)
-		return -ENOMEM;
-	*ret = copy;
-	return 0;
-}
-
-/* Does it lie there by this name? Then parent and name are known. */
-static bool hold_parent(struct path_at *at, char *text)
-{
-	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-			       .resolve = RESOLVE_NO_SYMLINKS};
-	char *name = strrchr(text, '/') + 1;
-	char first = *name;
-	struct stat st;
-
-	if (!first || strlen(name) > NAME_MAX)
-		return false;
-	*name = '\0';
-	int fd AUTOCLOSE = (int)syscall(SYS_openat2, AT_FDCWD, text, &how, sizeof(how));
-	*name = first;
-	if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    st.st_dev != at->st.st_dev || st.st_ino != at->st.st_ino)
-		return false;
-	snprintf(at->name, sizeof(at->name), "%s", name);
-	at->parent = TAKE_FD(fd);
-	return true;
-}
-
-int path_of_file(struct path_at *at)
-{
-	char text[PATH_MAX + 1];
-	int r = read_name(at->object, text);
-
-	if (r < 0)
-		return r;
-	if (!hold_parent(at, text) && !is_inode(&at->st, text))
-		return -ENOENT;
-	at->real = strdup(text);
-	return at->real ? 0 : -ENOMEM;
-}
-
-int path_of_fd(int fd, char **ret)
-{
-	struct stat st;
-
-	return fstat(fd, &st) < 0 ? -errno : path_of_object(fd, &st, ret);
 }
 
 /* ---- the beginning ---- */
@@ -285,10 +202,15 @@ static int read_link(int fd, char *text, size_t n)
 
 /* ---- the end ---- */
 
-static int name_absent(struct path_at *at)
+static int name_absent(struct walk *w)
 {
+	struct path_at *at = w->ret;
 	char *dir AUTOFREE = NULL;
-	int r = path_of_fd(at->parent, &dir);
+	struct stat st;
+	int r = pathname_stat(at->parent, &st, &w->mount);
+
+	if (r == 0)
+		r = pathname_of(w->names, at->parent, &st, w->mount, &dir);
 
 	if (r == -ENOMEM)
 		return r;
@@ -303,10 +225,12 @@ static int name_absent(struct path_at *at)
 	return 0;
 }
 
-static int name_object(struct path_at *at)
+static int name_object(struct walk *w)
 {
+	struct path_at *at = w->ret;
+
 	at->exists = true;
-	int r = path_of_object(at->object, &at->st, &at->real);
+	int r = pathname_of(w->names, at->object, &at->st, w->mount, &at->real);
 	at->unreachable = r < 0;
 	if (r == 0 || r == -ENOMEM)
 		return r;
@@ -315,17 +239,20 @@ static int name_object(struct path_at *at)
 
 /*
  * The walk ends at `object` (taken), below w->cur by `name`, or with no name of its own. `st` of
- * the object, or NULL: not looked at yet.
+ * the object, which w->mount is of, too; or NULL: not looked at yet.
  */
 static int finish(struct walk *w, int object, const char *name, const struct stat *st)
 {
 	struct path_at *at = w->ret;
 
 	at->object = object;
+	int r = 0;
 	if (st)
 		at->st = *st;
-	else if (fstat(object, &at->st) < 0)
-		return -errno;
+	else
+		r = pathname_stat(object, &at->st, &w->mount);
+	if (r < 0)
+		return r;
 	at->linked = w->links > 0;
 	if (w->cur >= 0 && check_mount(w, object) < 0)
 		return -EXDEV;
@@ -333,7 +260,7 @@ static int finish(struct walk *w, int object, const char *name, const struct sta
 		snprintf(at->name, sizeof(at->name), "%s", name);
 		at->parent = TAKE_FD(w->cur);
 	}
-	int r = name_object(at);
+	r = name_object(w);
 	bool directory = S_ISDIR(at->st.st_mode) || S_ISLNK(at->st.st_mode);
 	if (r == 0 && at->trailing && !directory && !(w->flags & PATH_ENTRY))
 		return -ENOTDIR;
@@ -349,7 +276,7 @@ static int finish_absent(struct walk *w, const struct step *s)
 	snprintf(at->name, sizeof(at->name), "%s", s->name);
 	at->linked = w->links > 0;
 	at->parent = TAKE_FD(w->cur);
-	return name_absent(at);
+	return name_absent(w);
 }
 
 /* ---- the walk ---- */
@@ -436,8 +363,9 @@ static int take_name(struct walk *w, const struct step *s, bool *ret_done)
 	}
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	int r = pathname_stat(fd, &st, &w->mount);
+	if (r < 0)
+		return r;
 	if (S_ISLNK(st.st_mode) && goes_through(w, s))
 		return take_link(w, s, fd, ret_done);
 	if (!s->last) {
@@ -531,10 +459,30 @@ static int walk_from(struct walk *w, int dirfd, const char *given)
 	return walk_on(w);
 }
 
+int path_of_fd(int fd, char **ret)
+{
+	struct stat st;
+	uint64_t mount;
+	int r = pathname_stat(fd, &st, &mount);
+
+	return r < 0 ? r : pathname_of(NULL, fd, &st, mount, ret);
+}
+
 int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct path_at *ret)
 {
+	return path_resolve_with(&(struct path_view){.tid = tid}, dirfd, given, flags, ret);
+}
+
+int path_resolve_with(const struct path_view *view, int dirfd, const char *given, unsigned flags,
+		      struct path_at *ret)
+{
 	struct path_at at;
-	struct walk w = {.tid = tid, .flags = flags, .root = -1, .cur = -1, .ret = &at};
+	struct walk w = {.tid = view->tid,
+			 .names = view->names,
+			 .flags = flags,
+			 .root = -1,
+			 .cur = -1,
+			 .ret = &at};
 
 	if (!*given && !(flags & PATH_EMPTY))
 		return -ENOENT;

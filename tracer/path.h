@@ -15,6 +15,9 @@
 
 #define PATH_LINKS_MAX 40 /* as the kernel's MAXSYMLINKS */
 
+struct pathname_dir;
+struct pathname_memory;
+
 enum path_flags {
 	PATH_FOLLOW = 1, /* follow a last symlink */
 	PATH_EMPTY = 2,	 /* an empty path means dirfd itself (AT_EMPTY_PATH) */
@@ -31,9 +34,11 @@ enum path_flags {
 };
 
 struct path_at {
-	int object;	/* O_PATH descriptor of the object, -1 where it does not exist */
-	int parent;	/* O_PATH descriptor of the directory that holds the name; -1 where there is
-			 * none (the root, a magic link, an empty path) */
+	int object; /* O_PATH descriptor of the object, -1 where it does not exist */
+	int parent; /* O_PATH descriptor of the directory that holds the name; -1 where there is
+		     * none (the root, a magic link, an empty path) */
+	/* Counted; where it is there its descriptor is `parent` (tracer/pathname.h). */
+	struct pathname_dir *dir;
 	char name[256]; /* the one plain component below parent; "" where parent is -1 */
 	char *real; /* absolute path, owned: the object's real path in OUR mount namespace, or the
 		     * parent's plus "/" name. NULL where no such path exists (see `unreachable`) */
@@ -60,16 +65,19 @@ void path_release(struct path_at *at);
  * Does not block on local file systems; O_PATH opens never block on devices or FIFOs.
  */
 int path_resolve(pid_t tid, int dirfd, const char *given, unsigned flags, struct path_at *ret);
+/* The same with names that are known already (tracer/pathname.h; of the calling thread), or NULL.
+ */
+struct path_view {
+	pid_t tid;
+	struct pathname_memory *names;
+};
+int path_resolve_with(const struct path_view *view, int dirfd, const char *given, unsigned flags,
+		      struct path_at *ret);
 /*
  * The absolute path of an O_PATH descriptor of ours, verified: the name is opened again without
  * following symlinks and must be the same inode (a d_path string can be forged through a detached
  * tree). Owned string in *ret, or -ENOENT where it has no such name.
  */
 int path_of_fd(int fd, char **ret);
-/*
- * The same for an object that was come to by its descriptor (`object` and `st` are known): fills
- * `real`, and where it lies in a directory by that name, `parent` and `name`.
- */
-int path_of_file(struct path_at *at);
 /* Does the thread's "/" mean ours? False after chroot, pivot_root, in another mount namespace. */
 bool path_has_our_root(pid_t tid);

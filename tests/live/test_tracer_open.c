@@ -33,7 +33,7 @@ static void on_refused(struct run *run, const struct tracer_event *e)
 
 	if (e->kind != TRACER_REFUSED)
 		return;
-	call_resolve(e->call, (struct call_view){e->who.tid, e->pid});
+	call_resolve(e->call, (struct call_view){.tid = e->who.tid, .tgid = e->pid});
 	struct call_path *p = &e->call->path[0];
 	if (p->given && strstr(p->given, "secret")) {
 		snprintf(told->call, sizeof(told->call), "%s", e->call->ent->name);

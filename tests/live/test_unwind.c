@@ -29,7 +29,7 @@ static void on_refused(struct run *run, const struct tracer_event *e)
 	struct look *look = run->arg;
 	if (e->kind != TRACER_REFUSED)
 		return;
-	call_resolve(e->call, (struct call_view){e->who.tid, e->pid});
+	call_resolve(e->call, (struct call_view){.tid = e->who.tid, .tgid = e->pid});
 	const char *given = e->call->path[0].given;
 	for (unsigned i = 0; given && strstr(given, "secret") && i < look->times; i++)
 		look_once(run, e, look);

@@ -40,7 +40,7 @@ static void fill(struct full *f)
 static uint64_t submit(struct broker *b, const struct full *f, const struct identity *self)
 {
 	struct call call = {.ent = sysent_by_name("connect")};
-	struct call_view view = {getpid(), getpid()};
+	struct call_view view = {.tid = getpid(), .tgid = getpid()};
 	struct broker_connect k = {.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
 				   .address_len = f->len,
 				   .view = view};

@@ -43,7 +43,7 @@ static void allow(const char *path, uint64_t rights)
 static struct verdict_result judge(const char *name, const uint64_t args[6], int error)
 {
 	static struct call c;
-	struct call_view view = {getpid(), getpid()};
+	struct call_view view = {.tid = getpid(), .tgid = getpid()};
 	struct identity self;
 	struct verdict_result result;
 	call_release(&c);

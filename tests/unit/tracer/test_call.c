@@ -20,7 +20,7 @@ static struct call decode(const char *name, enum sys_arch arch, const uint64_t a
 
 	cr_assert_not_null(c.ent);
 	memcpy(c.args, args, sizeof(c.args));
-	cr_assert_eq(call_decode(&c, (struct call_view){getpid(), getpid()}), 0);
+	cr_assert_eq(call_decode(&c, (struct call_view){.tid = getpid(), .tgid = getpid()}), 0);
 	return c;
 }
 
@@ -75,7 +75,7 @@ Test(call, the_special_ones)
 	call_release(&c);
 	c = decode("open", SYS_ARCH_X86_64, (uint64_t[6]){0, O_RDONLY});
 	cr_expect(c.path[0].given == NULL && c.path[0].error == -EFAULT);
-	cr_expect_eq(call_resolve(&c, (struct call_view){getpid(), getpid()}), 0);
+	cr_expect_eq(call_resolve(&c, (struct call_view){.tid = getpid(), .tgid = getpid()}), 0);
 	call_release(&c);
 }
 

@@ -1,0 +1,270 @@
+#include "tracer/pathname.h"
+
+#include "tracer/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#define REMEMBERED 4
+
+/* What the kernel puts behind the name of what was unlinked (fs/d_path.c); a file may be called so.
+ */
+#define DELETED " (deleted)"
+
+struct pathname_memory {
+	int links; /* /proc/self/fd, -1 */
+	struct pathname_dir *dir[REMEMBERED];
+	unsigned next; /* the oldest */
+};
+
+/* ---- directories ---- */
+
+void pathname_dir_leave(struct pathname_dir *d)
+{
+	if (!d || --d->users)
+		return;
+	close(d->fd);
+	free(d);
+}
+
+struct pathname_memory *pathname_memory_new(void)
+{
+	struct pathname_memory *m = calloc(1, sizeof(*m));
+
+	if (m) /* without it each link is looked up from the root */
+		m->links = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return m;
+}
+
+void pathname_memory_forget(struct pathname_memory *m)
+{
+	for (unsigned i = 0; i < REMEMBERED; i++) {
+		pathname_dir_leave(m->dir[i]);
+		m->dir[i] = NULL;
+	}
+}
+
+bool pathname_memory_holds(const struct pathname_memory *m)
+{
+	for (unsigned i = 0; i < REMEMBERED; i++)
+		if (m->dir[i])
+			return true;
+	return false;
+}
+
+void pathname_memory_free(struct pathname_memory *m)
+{
+	if (!m)
+		return;
+	pathname_memory_forget(m);
+	util_close(&m->links);
+	free(m);
+}
+
+static void remember(struct pathname_memory *m, struct pathname_dir *d)
+{
+	pathname_dir_leave(m->dir[m->next]);
+	d->users++;
+	m->dir[m->next] = d;
+	m->next = (m->next + 1) % REMEMBERED;
+}
+
+/* ---- looking ---- */
+
+static struct timespec time_of(struct statx_timestamp t)
+{
+	return (struct timespec){.tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec};
+}
+
+int pathname_stat(int fd, struct stat *ret, uint64_t *ret_mount)
+{
+	struct statx x;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &x) < 0)
+		return -errno;
+	*ret = (struct stat){.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+			     .st_ino = x.stx_ino,
+			     .st_nlink = x.stx_nlink,
+			     .st_mode = x.stx_mode,
+			     .st_uid = x.stx_uid,
+			     .st_gid = x.stx_gid,
+			     .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor),
+			     .st_size = (off_t)x.stx_size,
+			     .st_blksize = x.stx_blksize,
+			     .st_blocks = (blkcnt_t)x.stx_blocks,
+			     .st_atim = time_of(x.stx_atime),
+			     .st_mtim = time_of(x.stx_mtime),
+			     .st_ctim = time_of(x.stx_ctime)};
+	/* From 5.8; ids begin at 1, and none is used again while something holds its mount. */
+	*ret_mount = x.stx_mask & STATX_MNT_ID ? x.stx_mnt_id : 0;
+	return 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* What the kernel calls it; nothing says that it is true. */
+static int read_name(const struct pathname_memory *m, int fd, char text[PATH_MAX + 1])
+{
+	char link[40];
+	bool near = m && m->links >= 0;
+
+	snprintf(link, sizeof(link), near ? "%d" : "/proc/self/fd/%d", fd);
+	ssize_t n = readlinkat(near ? m->links : AT_FDCWD, link, text, PATH_MAX);
+	if (n < 0)
+		return errno == ENAMETOOLONG ? -ENOENT : -errno;
+	text[n] = '\0';
+	return text[0] == '/' ? 0 : -ENOENT;
+}
+
+/*
+ * RESOLVE_NO_SYMLINKS refuses a last symlink too unless O_NOFOLLOW goes with O_PATH: then the link
+ * itself is opened (openat2(2)).
+ */
+static int walk(const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)flags | O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+}
+
+static bool leads_to(const char *path, const struct stat *st)
+{
+	struct stat there;
+	int other AUTOCLOSE = walk(path, O_NOFOLLOW);
+
+	return other >= 0 && fstat(other, &there) == 0 && is_same(&there, st);
+}
+
+static bool has_entry(int dir, const char *name, const struct stat *st)
+{
+	struct stat there;
+
+	return fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && is_same(&there, st);
+}
+
+static bool may_be_deleted(const char *name)
+{
+	size_t n = strlen(name), tail = sizeof(DELETED) - 1;
+
+	return n >= tail && strcmp(name + n - tail, DELETED) == 0;
+}
+
+static struct pathname_dir *remembered(const struct pathname_memory *m, const char *text,
+				       size_t len, uint64_t mount)
+{
+	for (unsigned i = 0; mount && i < REMEMBERED; i++) {
+		struct pathname_dir *d = m->dir[i];
+		if (d && d->mount == mount && d->len == len && memcmp(d->path, text, len) == 0)
+			return d;
+	}
+	return NULL;
+}
+
+/* By the path up to its last slash. NULL: there is none. */
+static struct pathname_dir *walk_to(const char *text, size_t len)
+{
+	struct stat st;
+	struct pathname_dir *d = malloc(sizeof(*d) + len + 1);
+
+	if (!d)
+		return NULL;
+	*d = (struct pathname_dir){.users = 1, .len = len};
+	memcpy(d->path, text, len);
+	d->path[len] = '\0';
+	d->fd = walk(d->path, O_DIRECTORY);
+	if (d->fd >= 0 && pathname_stat(d->fd, &st, &d->mount) == 0) {
+		d->dev = st.st_dev;
+		d->ino = st.st_ino;
+		return d;
+	}
+	util_close(&d->fd);
+	free(d);
+	return NULL;
+}
+
+/* The directory where it lies by the name that the kernel gave it; NULL: not found to be true. */
+static struct pathname_dir *dir_of(struct pathname_memory *m, const char *text,
+				   const struct stat *st, uint64_t mount)
+{
+	const char *name = strrchr(text, '/') + 1;
+	size_t len = (size_t)(name - text);
+
+	if (!*name || strlen(name) > NAME_MAX)
+		return NULL;
+	struct pathname_dir *d = remembered(m, text, len, mount);
+	if (d && !may_be_deleted(name) && has_entry(d->fd, name, st)) {
+		d->users++;
+		return d;
+	}
+	d = walk_to(text, len);
+	if (!d)
+		return NULL;
+	if (!has_entry(d->fd, name, st)) {
+		pathname_dir_leave(d);
+		return NULL;
+	}
+	if (mount && d->mount == mount)
+		remember(m, d);
+	return d;
+}
+
+/* ---- names ---- */
+
+static bool is_true(struct pathname_memory *m, const char *text, const struct stat *st,
+		    uint64_t mount)
+{
+	struct pathname_dir *d = m ? dir_of(m, text, st, mount) : NULL;
+	bool found = d != NULL;
+
+	pathname_dir_leave(d);
+	return found || leads_to(text, st);
+}
+
+int pathname_of(struct pathname_memory *m, int fd, const struct stat *st, uint64_t mount,
+		char **ret)
+{
+	char text[PATH_MAX + 1];
+	int r = read_name(m, fd, text);
+
+	if (r < 0)
+		return r;
+	if (!is_true(m, text, st, mount))
+		return -ENOENT;
+	char *copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+int pathname_fill(struct pathname_memory *m, struct path_at *at)
+{
+	char text[PATH_MAX + 1];
+	uint64_t mount;
+	int r = pathname_stat(at->object, &at->st, &mount);
+
+	if (r < 0)
+		return r;
+	at->exists = true;
+	r = read_name(m, at->object, text);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	at->dir = dir_of(m, text, &at->st, mount);
+	if (!at->dir && !leads_to(text, &at->st))
+		return -ENOENT;
+	if (at->dir) {
+		at->parent = at->dir->fd;
+		snprintf(at->name, sizeof(at->name), "%s", text + at->dir->len);
+	}
+	at->real = strdup(text);
+	return at->real ? 0 : -ENOMEM;
+}
