@@ -22,6 +22,7 @@ static void tell(struct run *r, const struct look *k)
 static void look_free(struct look *k)
 {
 	broker_meta_release(&k->w.meta);
+	broker_connect_release(&k->w.connect);
 	verdict_release(&k->w.verdict);
 	if (k->refused)
 		denial_release(&k->d);
@@ -106,9 +107,8 @@ void permissive_enters(struct run *r, const struct tracer_event *ev)
 		look_free(k); /* a call that a signal made begin anew */
 	k = calloc(1, sizeof *k);
 	if (k) {
-		k->w = (struct waiter){
-			.who = ev->who, .pid = ev->pid, .turn = ev->turn, .call = ev->call};
-		path_init(&k->w.verdict.refused);
+		waiter_init(&k->w, ev);
+		run_see_mounts(r);
 		int err = judge(r, k);
 		if (err && err != -ESRCH)
 			run_say(r, "a call of %s could not be looked at: %s", ev->call->ent->name,

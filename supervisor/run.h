@@ -42,7 +42,6 @@ struct waiter {
 	pid_t pid;
 	uint32_t turn;	   /* the tracer's word on `as` (struct tracer_event) */
 	struct call *call; /* a loan of the tracer's until the thread is answered */
-	struct identity as;
 	struct verdict_result verdict;
 	uint64_t question;	 /* asking */
 	bool was_asked;		 /* allowed by an answer of this session, not by a rule before it */
@@ -59,6 +58,7 @@ struct waiter {
 	struct broker_meta meta; /* at_door, an attribute call: what it wants */
 	struct broker_connect connect; /* at_door, a connect or send: the same */
 	int64_t sent;		       /* sendmmsg: messages that are sent already */
+	struct identity as;	       /* last: it is large, and most of it is never used */
 };
 
 /* An answer "once": this process, this path, these accesses, until it execs or ends. */
@@ -139,7 +139,6 @@ struct run {
 	struct whose *whose;	       /* owned */
 	struct tracee_fds *fds;	       /* owned */
 	struct pathname_memory *names; /* owned */
-	uint64_t names_timer;	       /* while it holds any */
 
 	struct llabi abi;
 	struct llruleset *ruleset;
@@ -156,6 +155,8 @@ struct run {
 	uint64_t rest_timer; /* while the tracer is to be asked tracer_rest(); 0: none */
 	struct broker *broker;
 	struct slowfs *slowfs;
+	uint64_t mounts_watch;
+	bool mounts_known;	       /* the wait just before said that none has changed */
 	struct netdomains *netdomains; /* NULL until one is there */
 	int netdomains_error;	       /* why the last one couldn't be made: told once */
 	uint64_t broker_watch;
@@ -213,9 +214,7 @@ bool run_is_fast(const struct run *r);
  * Before names are looked at: what is known of mounts, and of names by what was mounted, is made to
  * be of this moment.
  */
-void run_see_mounts(const struct run *r);
-/* Names that are known hold their directories: for a second at most. */
-void run_keep_names(struct run *r);
+void run_see_mounts(struct run *r);
 /* "hold", "retry", "report", "permissive". */
 const char *run_mode_name(enum engine_mode m);
 /* One line to the user's hook. */
@@ -280,6 +279,8 @@ int finish_report(struct run *r);
 
 /* waiter.c */
 
+/* The thread of the event, in no list; what it comes to own is the caller's to release. */
+void waiter_init(struct waiter *w, const struct tracer_event *ev);
 /* NULL: no memory. Not in the list yet: waiter_add(), or waiter_free(). */
 struct waiter *waiter_new(const struct tracer_event *ev);
 void waiter_free(struct waiter *w);

@@ -5,7 +5,9 @@
 
 #include "tracer/util.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 void waiter_free(struct waiter *w)
 {
@@ -15,21 +17,26 @@ void waiter_free(struct waiter *w)
 	free(w);
 }
 
-struct waiter *waiter_new(const struct tracer_event *ev)
+void waiter_init(struct waiter *w, const struct tracer_event *ev)
 {
-	struct waiter *w = calloc(1, sizeof *w);
-	if (!w)
-		return NULL;
-	*w = (struct waiter){.who = ev->who,
-			     .pid = ev->pid,
-			     .turn = ev->turn,
-			     .call = ev->call,
-			     .since_ms = run_now_ms(),
-			     .own_domain = ev->own_domain,
-			     .own_about = ev->own_about,
-			     .own_net = ev->own_net};
+	memset(w, 0, offsetof(struct waiter, as) + offsetof(struct identity, groups));
+	w->who = ev->who;
+	w->pid = ev->pid;
+	w->turn = ev->turn;
+	w->call = ev->call;
+	w->since_ms = run_now_ms();
+	w->own_domain = ev->own_domain;
+	w->own_about = ev->own_about;
+	w->own_net = ev->own_net;
 	path_init(&w->verdict.refused);
 	w->connect.socket = -1;
+}
+
+struct waiter *waiter_new(const struct tracer_event *ev)
+{
+	struct waiter *w = malloc(sizeof *w);
+	if (w)
+		waiter_init(w, ev);
 	return w;
 }
 

@@ -183,6 +183,17 @@ class Shapes(RunCase):
 
 
 @both_users
+class Descriptors(RunCase):
+    def test_each_call_is_counted(self):
+        there = self.write("outside/f")
+        done = self.run_report("--permissive", "--", "/usr/bin/python3", "-c", "import os, sys\n"
+                               "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+                               "for i in range(4): os.fchmod(fd, 0o600 + i)\n", there)
+        self.assertStatus(done)
+        self.assertEqual([4], [d["count"] for d in done.denials(there, access=["meta"])], done)
+
+
+@both_users
 class Same(RunCase):
     """The model's answer against the wall's: a run whose every question is answered with yes, one by one."""
 
