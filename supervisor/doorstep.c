@@ -33,12 +33,19 @@ static int look_at_fd(const struct run *r, struct waiter *w)
 	return at->unreachable ? 0 : err;
 }
 
+/* Of such a descriptor (O_PATH) no call that is by descriptor is possible. */
+static bool is_only_a_place(int fd)
+{
+	return fcntl(fd, F_GETFL) & O_PATH;
+}
+
 static int take_fd(const struct run *r, struct waiter *w, struct call_view view)
 {
 	int *fd = &w->verdict.refused.object;
 	int err = tracee_fd_take(r->fds, view, (int)w->call->args[0], fd);
-	/* Of one that is only a place (O_PATH) none of these calls is possible. */
-	return !err && (fcntl(*fd, F_GETFL) & O_PATH) ? -EBADF : err;
+	/* Else the act itself says so, or doorstep_fails_anyway(). */
+	bool told = r->recorder || r->mode == ENGINE_PERMISSIVE;
+	return !err && told && is_only_a_place(*fd) ? -EBADF : err;
 }
 
 /* 0; or -errno, the call's result. */
@@ -142,7 +149,6 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 {
 	struct call_view view = {w->who.tid, w->pid, r->names};
 	w->verdict.verdict = VERDICT_SANDBOX;
-	run_see_mounts(r);
 	broker_meta_release(&w->meta);
 	broker_connect_release(&w->connect);
 	w->meta = (struct broker_meta){0};
@@ -151,7 +157,7 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 	bool done = w->meta.done || w->connect.done;
 	if (!err && !done) {
 		if (r->one_identity)
-			w->as = r->self;
+			identity_copy(&w->as, &r->self);
 		else
 			err = whose_is(r->whose, w->who, w->turn, false, &w->as);
 	}
@@ -204,6 +210,8 @@ int doorstep_fails_anyway(const struct run *r, const struct waiter *w)
 	const struct path_at *at = w->verdict.need[0].at;
 	if (!at)
 		return 0;
+	if (is_meta(w) && w->meta.by_fd && is_only_a_place(at->object))
+		return -EBADF;
 	int err = begin_as_caller(r, w);
 	if (!err && is_meta(w))
 		err = broker_meta_fails_anyway(&w->meta, at->object, &at->st, &w->as);

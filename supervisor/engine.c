@@ -37,9 +37,12 @@ static void on_door(void *arg, int fd, uint32_t events)
 {
 	struct run *r = arg;
 	int fds[TRACER_FDS];
-	if ((events & EPOLLIN) && loop_is_alone(r->loop))
+	bool alone = loop_is_alone(r->loop);
+	if ((events & EPOLLIN) && alone)
 		tracer_ready(r->tracer, fd);
+	r->mounts_known = alone;
 	events_pump(r);
+	r->mounts_known = false;
 	size_t n = events & EPOLLHUP ? tracer_fds(r->tracer, fds) : 0;
 	/* Nobody is left behind it: it would say so for ever. */
 	for (size_t i = 0; i < n; i++)
@@ -72,6 +75,16 @@ static void on_shared(void *arg, int fd, uint32_t events)
 		refusal_reconsider(r);
 	if (r->tracer)
 		events_pump(r);
+}
+
+/* Who looks at names in this very turn has asked, too (run_see_mounts()). */
+static void on_mounts(void *arg, int fd, uint32_t events)
+{
+	struct run *r = arg;
+	(void)fd;
+	(void)events;
+	if (slowfs_renew(r->slowfs))
+		pathname_memory_forget(r->names);
 }
 
 /* ---- one run of the command ---- */
@@ -212,6 +225,16 @@ static void run_until_done(struct run *r)
 
 /* ---- before and after ---- */
 
+/* Where names are remembered: on mounts that our own directories keep busy anyway. */
+static void remember_names(struct run *r)
+{
+	const char *const held[] = {"/", ".", r->session->tmpdir};
+	r->names = pathname_memory_new();
+	for (size_t i = 0; r->names && i < ARRAY_LEN(held); i++)
+		if (held[i])
+			pathname_memory_allow(r->names, held[i]);
+}
+
 static int set_up(struct run *r, struct command *found)
 {
 	struct report *rep = &r->out->report;
@@ -237,11 +260,14 @@ static int set_up(struct run *r, struct command *found)
 			      r->session->tmpdir);
 	r->whose = whose_new();
 	r->fds = tracee_fds_new();
-	r->names = pathname_memory_new();
+	remember_names(r);
 	err = r->env && r->whose && r->fds && r->names ? identity_self(&r->self) : -ENOMEM;
 	r->one_identity = !err && prepare_has_one_identity(&r->self);
 	if (!err)
 		err = slowfs_new(&r->slowfs);
+	if (!err)
+		err = loop_add_fd(r->loop, slowfs_fd(r->slowfs), EPOLLPRI, on_mounts, r,
+				  &r->mounts_watch);
 	if (!err)
 		err = broker_new(&r->broker);
 	if (!err)
@@ -270,7 +296,7 @@ static void tear_down(struct run *r)
 	asker_close(r);
 	loop_remove(r->loop, r->broker_watch);
 	loop_remove(r->loop, r->shared_watch);
-	loop_remove(r->loop, r->names_timer);
+	loop_remove(r->loop, r->mounts_watch);
 	broker_free(r->broker);
 	netdomains_free(r->netdomains);
 	slowfs_free(r->slowfs);

@@ -154,7 +154,6 @@ void events_pump(struct run *r)
 		return; /* between two runs: a late SIGCHLD is about nobody of ours */
 	while ((n = tracer_next(r->tracer, &ev)) > 0)
 		dispatch(r, &ev);
-	run_keep_names(r);
 	if (n == -ECHILD)
 		loop_stop(r->loop);
 	else if (n < 0)

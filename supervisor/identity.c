@@ -7,12 +7,19 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+void identity_copy(struct identity *to, const struct identity *from)
+{
+	memcpy(to, from,
+	       offsetof(struct identity, groups) + from->ngroups * sizeof from->groups[0]);
+}
 
 static int parse_groups(const char *text, struct identity *id)
 {

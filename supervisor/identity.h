@@ -27,8 +27,11 @@ struct identity {
 	mode_t umask;
 	uint64_t caps; /* effective; 0 where the tracee lives in a user namespace of its own */
 	size_t ngroups;
-	gid_t groups[IDENTITY_GROUPS_MAX];
+	gid_t groups[IDENTITY_GROUPS_MAX]; /* last: most have few of them (identity_copy()) */
 };
+
+/* Of the groups those that are there. */
+void identity_copy(struct identity *to, const struct identity *from);
 
 /* Of a stopped thread, from /proc/TID/status. 0, -ESRCH, -E2BIG (more groups than the limit). */
 int identity_of(pid_t tid, struct identity *ret);

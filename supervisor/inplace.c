@@ -205,6 +205,7 @@ static bool begin_next(struct run *r, struct waiter *w)
 	path_release(&w->verdict.refused);
 	w->verdict = (struct verdict_result){0};
 	path_init(&w->verdict.refused);
+	run_see_mounts(r);
 	if (!broker_message_next(w->call) || !doorstep_look(r, w, &result) ||
 	    (w->verdict.need[0].access && ruling_of(r, w).effect != EFFECT_ALLOW))
 		return false;

@@ -236,7 +236,7 @@ static int who_calls(const struct run *r, struct waiter *w)
 	bool anew = lost || heeds_umask(w->call);
 	if (!r->one_identity || anew)
 		return whose_is(r->whose, w->who, w->turn, anew, &w->as);
-	w->as = r->self;
+	identity_copy(&w->as, &r->self);
 	return 0;
 }
 
@@ -443,6 +443,7 @@ void refusal_at_door(struct run *r, const struct tracer_event *ev)
 		return;
 	}
 	w->at_door = true;
+	run_see_mounts(r);
 	look_at_door(r, w);
 }
 

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#define NAMES_MS 1000
-
 int64_t run_now_ms(void)
 {
 	struct timespec t;
@@ -20,26 +18,12 @@ bool run_is_fast(const struct run *r)
 	       !r->command->trace;
 }
 
-void run_see_mounts(const struct run *r)
+void run_see_mounts(struct run *r)
 {
-	if (slowfs_renew(r->slowfs))
+	bool known = r->mounts_known;
+	r->mounts_known = false;
+	if (!known && slowfs_renew(r->slowfs))
 		pathname_memory_forget(r->names);
-}
-
-static void forget_names(void *arg)
-{
-	struct run *r = arg;
-	r->names_timer = 0;
-	pathname_memory_forget(r->names);
-}
-
-void run_keep_names(struct run *r)
-{
-	if (r->names_timer || !pathname_memory_holds(r->names))
-		return;
-	/* No memory for the timer: then they are not kept at all. */
-	if (loop_add_timer(r->loop, NAMES_MS, forget_names, r, &r->names_timer))
-		forget_names(r);
 }
 
 const char *run_mode_name(enum engine_mode m)

@@ -18,6 +18,7 @@
 
 struct slowfs {
 	FILE *table;
+	int told; /* the same, opened once more: who polls it takes the news away from others */
 	bool too_many;
 	size_t len;
 	dev_t dev[SLOW_MAX];
@@ -76,9 +77,11 @@ int slowfs_new(struct slowfs **ret)
 	struct slowfs *s = calloc(1, sizeof *s);
 	if (!s)
 		return -ENOMEM;
-	s->table = fopen("/proc/self/mountinfo", "re");
+	s->told = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	s->table = s->told < 0 ? NULL : fopen("/proc/self/mountinfo", "re");
 	if (!s->table) {
 		int err = -errno;
+		util_close(&s->told);
 		free(s);
 		return err;
 	}
@@ -92,7 +95,13 @@ void slowfs_free(struct slowfs *s)
 	if (!s)
 		return;
 	fclose(s->table);
+	close(s->told);
 	free(s);
+}
+
+int slowfs_fd(const struct slowfs *s)
+{
+	return s->told;
 }
 
 bool slowfs_renew(struct slowfs *s)

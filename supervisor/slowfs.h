@@ -19,6 +19,11 @@ struct slowfs;
 /* 0 and *ret (owned), or -errno. */
 int slowfs_new(struct slowfs **ret);
 void slowfs_free(struct slowfs *s);
+/*
+ * To be waited for (EPOLLPRI) by who would not ask each time: where such a wait told of nothing,
+ * slowfs_renew() has nothing to say either. Lives as long as `s`.
+ */
+int slowfs_fd(const struct slowfs *s);
 /* Has the table of mounts changed since this was last asked? Then it was read anew. */
 bool slowfs_renew(struct slowfs *s);
 /* Is it on a slow one? True where that can't be known. */

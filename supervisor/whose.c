@@ -35,6 +35,6 @@ int whose_is(struct whose *w, struct tracee_name who, uint32_t turn, bool anew,
 		k->who = who;
 		k->turn = turn;
 	}
-	*ret = k->as;
+	identity_copy(ret, &k->as);
 	return 0;
 }

@@ -20,6 +20,8 @@ struct pathname_memory {
 	int links; /* /proc/self/fd, -1 */
 	struct pathname_dir *dir[REMEMBERED];
 	unsigned next; /* the oldest */
+	uint64_t mount[PATHNAME_MOUNTS_MAX];
+	unsigned mounts;
 };
 
 /* ---- directories ---- */
@@ -49,14 +51,6 @@ void pathname_memory_forget(struct pathname_memory *m)
 	}
 }
 
-bool pathname_memory_holds(const struct pathname_memory *m)
-{
-	for (unsigned i = 0; i < REMEMBERED; i++)
-		if (m->dir[i])
-			return true;
-	return false;
-}
-
 void pathname_memory_free(struct pathname_memory *m)
 {
 	if (!m)
@@ -66,12 +60,42 @@ void pathname_memory_free(struct pathname_memory *m)
 	free(m);
 }
 
+/* Where it is remembered what this path led to; REMEMBERED: nowhere. */
+static unsigned place_of_path(const struct pathname_memory *m, const char *text, size_t len,
+			      uint64_t mount)
+{
+	unsigned i = 0;
+
+	for (; i < REMEMBERED; i++) {
+		const struct pathname_dir *d = m->dir[i];
+		if (d && d->mount == mount && d->len == len && memcmp(d->path, text, len) == 0)
+			break;
+	}
+	return i;
+}
+
+static bool may_hold(const struct pathname_memory *m, uint64_t mount)
+{
+	bool may = false;
+
+	for (unsigned i = 0; i < m->mounts; i++)
+		may |= m->mount[i] == mount;
+	return may;
+}
+
 static void remember(struct pathname_memory *m, struct pathname_dir *d)
 {
-	pathname_dir_leave(m->dir[m->next]);
+	unsigned i = place_of_path(m, d->path, d->len, d->mount);
+
+	if (!may_hold(m, d->mount))
+		return;
+	if (i == REMEMBERED) {
+		i = m->next;
+		m->next = (m->next + 1) % REMEMBERED;
+	}
+	pathname_dir_leave(m->dir[i]);
 	d->users++;
-	m->dir[m->next] = d;
-	m->next = (m->next + 1) % REMEMBERED;
+	m->dir[i] = d;
 }
 
 /* ---- looking ---- */
@@ -105,19 +129,47 @@ int pathname_stat(int fd, struct stat *ret, uint64_t *ret_mount)
 	return 0;
 }
 
+void pathname_memory_allow(struct pathname_memory *m, const char *path)
+{
+	struct stat st;
+	uint64_t mount;
+	int fd AUTOCLOSE = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd >= 0 && m->mounts < PATHNAME_MOUNTS_MAX && pathname_stat(fd, &st, &mount) == 0 &&
+	    mount != 0)
+		m->mount[m->mounts++] = mount;
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Its digits, at the end of the buffer. */
+static const char *number(int fd, char buffer[40])
+{
+	char *at = buffer + 39;
+
+	*at = '\0';
+	do {
+		*--at = (char)('0' + fd % 10);
+		fd /= 10;
+	} while (fd);
+	return at;
 }
 
 /* What the kernel calls it; nothing says that it is true. */
 static int read_name(const struct pathname_memory *m, int fd, char text[PATH_MAX + 1])
 {
 	char link[40];
-	bool near = m && m->links >= 0;
+	ssize_t n;
 
-	snprintf(link, sizeof(link), near ? "%d" : "/proc/self/fd/%d", fd);
-	ssize_t n = readlinkat(near ? m->links : AT_FDCWD, link, text, PATH_MAX);
+	if (m && m->links >= 0) {
+		n = readlinkat(m->links, number(fd, link), text, PATH_MAX);
+	} else {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, text, PATH_MAX);
+	}
 	if (n < 0)
 		return errno == ENAMETOOLONG ? -ENOENT : -errno;
 	text[n] = '\0';
@@ -158,17 +210,6 @@ static bool may_be_deleted(const char *name)
 	return n >= tail && strcmp(name + n - tail, DELETED) == 0;
 }
 
-static struct pathname_dir *remembered(const struct pathname_memory *m, const char *text,
-				       size_t len, uint64_t mount)
-{
-	for (unsigned i = 0; mount && i < REMEMBERED; i++) {
-		struct pathname_dir *d = m->dir[i];
-		if (d && d->mount == mount && d->len == len && memcmp(d->path, text, len) == 0)
-			return d;
-	}
-	return NULL;
-}
-
 /* By the path up to its last slash. NULL: there is none. */
 static struct pathname_dir *walk_to(const char *text, size_t len)
 {
@@ -200,7 +241,8 @@ static struct pathname_dir *dir_of(struct pathname_memory *m, const char *text,
 
 	if (!*name || strlen(name) > NAME_MAX)
 		return NULL;
-	struct pathname_dir *d = remembered(m, text, len, mount);
+	unsigned i = mount ? place_of_path(m, text, len, mount) : REMEMBERED;
+	struct pathname_dir *d = i < REMEMBERED ? m->dir[i] : NULL;
 	if (d && !may_be_deleted(name) && has_entry(d->fd, name, st)) {
 		d->users++;
 		return d;
@@ -263,7 +305,8 @@ int pathname_fill(struct pathname_memory *m, struct path_at *at)
 		return -ENOENT;
 	if (at->dir) {
 		at->parent = at->dir->fd;
-		snprintf(at->name, sizeof(at->name), "%s", text + at->dir->len);
+		const char *name = text + at->dir->len;
+		memcpy(at->name, name, strlen(name) + 1);
 	}
 	at->real = strdup(text);
 	return at->real ? 0 : -ENOMEM;

@@ -38,12 +38,16 @@ struct pathname_memory;
 struct pathname_memory *pathname_memory_new(void);
 void pathname_memory_free(struct pathname_memory *m);
 /*
+ * Directories of this path's mount may be held. Of others they are not: a mount that something on
+ * it is held of can't be unmounted. One that can't be looked at is none.
+ */
+#define PATHNAME_MOUNTS_MAX 4
+void pathname_memory_allow(struct pathname_memory *m, const char *path);
+/*
  * To be called when anything was mounted, unmounted or moved in our mount namespace since a name
- * was asked for, and now and then: what is held here keeps its file system from being unmounted.
+ * was asked for.
  */
 void pathname_memory_forget(struct pathname_memory *m);
-/* Is anything held? */
-bool pathname_memory_holds(const struct pathname_memory *m);
 
 /* fstat(), and on which mount it is (0: this kernel does not say). 0 or -errno. */
 int pathname_stat(int fd, struct stat *ret, uint64_t *ret_mount);

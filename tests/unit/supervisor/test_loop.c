@@ -57,6 +57,33 @@ Test(loop, fd_is_called_when_ready)
 	cr_assert_eq(fcntl(p[0], F_GETFD), FD_CLOEXEC, "descriptors stay the caller's");
 }
 
+static void on_alone(void *arg, int fd, uint32_t events)
+{
+	struct seen *s = arg;
+	(void)fd, (void)events;
+	s->order[s->calls++] = loop_is_alone(s->loop) ? 'a' : 't';
+}
+
+Test(loop, is_alone_where_one_thing_was_ready)
+{
+	struct loop *l;
+	int p[2], q[2];
+	uint64_t id;
+	cr_assert_eq(loop_new(&l), 0);
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_assert_eq(pipe2(q, O_CLOEXEC), 0);
+	struct seen s = {.loop = l};
+	cr_assert_eq(loop_add_fd(l, p[0], EPOLLIN, on_alone, &s, &id), 0);
+	cr_assert_eq(loop_add_fd(l, q[0], EPOLLIN, on_alone, &s, &id), 0);
+	cr_assert_eq(write(p[1], "x", 1), 1);
+	loop_turn(l, 0);
+	cr_expect_not(loop_is_alone(l));
+	cr_assert_eq(write(q[1], "x", 1), 1);
+	loop_turn(l, 0);
+	cr_expect_str_eq(s.order, "att");
+	loop_free(l);
+}
+
 /* Two ready watches, each removing the other: exactly one runs, whichever comes first. */
 Test(loop, callback_removes_the_other)
 {
