@@ -12,6 +12,7 @@
 
 #define SLICE_NS      100000 /* the shortest (kernel/sched/syscalls.c, __setparam_fair()) */
 #define NOWHERE	      -1
+#define GUESTS	      32
 #define STAT_MAX      1024
 #define STAT_CPU      39 /* field of /proc/PID/stat, counted from 1 */
 #define STAT_AT_STATE 3	 /* the first behind the name, which may hold anything */
@@ -34,7 +35,9 @@ struct near {
 	cpu_set_t held_own;
 	pid_t stat_of; /* whose /proc/TID/stat is open */
 	int stat;
-	bool busy; /* somebody was met since near_rest() */
+	pid_t guest;	 /* at the door, last */
+	unsigned guests; /* times in a row since its processor was asked for */
+	bool busy;	 /* somebody was met since near_rest() */
 };
 
 static int slice_attr(struct slice_attr *ret)
@@ -146,6 +149,20 @@ void near_meet(struct near *n, pid_t tid)
 		return;
 	n->here = cpu;
 	n->met = tid;
+}
+
+void near_meet_guest(struct near *n, pid_t tid)
+{
+	if (!n)
+		return;
+	if (n->guest == tid && n->here != NOWHERE && ++n->guests < GUESTS) {
+		n->busy = true;
+		return;
+	}
+	near_meet(n, tid);
+	near_part(n);
+	n->guest = tid;
+	n->guests = 0;
 }
 
 void near_part(struct near *n)

@@ -36,8 +36,13 @@ struct near *near_new(void);
  */
 void near_free(struct near *n);
 
-/* `tid` is in a stop, or waits at the door, and is about to be handled: come to its processor. */
+/* `tid` is in a stop and is about to be handled: come to its processor. */
 void near_meet(struct near *n, pid_t tid);
+/*
+ * The same of one that waits at the door, and is not held: its answer wakes it on our processor
+ * (tracer/door.h), so where the last guest was the same one it is asked for only now and then.
+ */
+void near_meet_guest(struct near *n, pid_t tid);
 /* The one that was met last may go wherever it likes. */
 void near_part(struct near *n);
 /*

@@ -20,7 +20,7 @@
 /* Somebody is at the door: to be handed a descriptor, or with a call that never runs by itself. */
 static void take_guest(struct tracer *tr, const struct door_guest *guest)
 {
-	near_meet(tr->table.near, guest->tid);
+	near_meet_guest(tr->table.near, guest->tid);
 	if (!waits_begin(tr, guest))
 		grant_guest(tr, guest);
 }

@@ -48,6 +48,7 @@ static struct near *near_or_skip(void)
 Test(near, nobody_is_allowed)
 {
 	near_meet(NULL, getpid());
+	near_meet_guest(NULL, getpid());
 	near_part(NULL);
 	near_hold(NULL, getpid());
 	near_let_go(NULL);
@@ -102,6 +103,26 @@ Test(near, who_has_parted_or_chosen_is_left_alone)
 	near_hold(n, other);
 	near_let_go(n);
 	cr_expect(are_same(cpus_of(other), chosen));
+	near_free(n);
+	end(other);
+}
+
+Test(near, a_guest_is_met_and_not_held)
+{
+	struct near *n = near_or_skip();
+	pid_t other = sleeper();
+	cpu_set_t own = cpus_of(0);
+
+	for (int i = 0; i < 100; i++) {
+		near_meet_guest(n, other);
+		cpu_set_t here = cpus_of(0);
+		cr_expect_eq(CPU_COUNT(&here), 1);
+		near_hold(n, other);
+		cr_expect(are_same(cpus_of(other), own));
+		cr_expect(near_rest(n), "it was met since");
+	}
+	cr_expect_not(near_rest(n));
+	cr_expect(are_same(cpus_of(0), own));
 	near_free(n);
 	end(other);
 }
