@@ -254,6 +254,17 @@ static void on_continue(void *arg, const struct signalfd_siginfo *info)
 		kill(r->pty ? -r->main : r->main, SIGCONT);
 }
 
+/* The shell sees its job stopped, with the terminal as it was. */
+static void stop_ourselves(struct run *r)
+{
+	if (r->pty)
+		pty_suspend(r->pty);
+	stop_limit(r);
+	kill(getpid(), SIGSTOP);
+	/* Continued: SIGCONT arrives by the loop as well, where the tree is continued. */
+	start_limit(r);
+}
+
 /*
  * The command stopped; so do we, as the shell expects of its job. Without a terminal there is no
  * shell that would wake us: the time limit goes on, and a command that stops itself does not
@@ -264,19 +275,18 @@ void lifecycle_stopped(struct run *r, const struct tracer_event *ev)
 	if (ev->pid != r->main)
 		return;
 	r->main_stopped = true;
-	if (!r->command->own_terminal || !r->pty)
-		return;
-	pty_suspend(r->pty);
-	stop_limit(r);
-	kill(getpid(), SIGSTOP);
-	/* Continued: SIGCONT arrives by the loop as well, where the tree is continued. */
-	start_limit(r);
+	if (r->command->own_terminal && r->pty)
+		stop_ourselves(r);
 }
 
 static void on_stop_key(void *arg, const struct signalfd_siginfo *info)
 {
 	struct run *r = arg;
-	if (!reached_it_already(r, info))
+	/* Its leftovers are waited for: the shell would have the terminal by now, and they go on.
+	 */
+	if (r->main_ended)
+		stop_ourselves(r);
+	else if (!reached_it_already(r, info))
 		forward(r, SIGTSTP);
 }
 

@@ -147,6 +147,19 @@ class Programs(unittest.TestCase):
             t.keys("C-c")
             self.assertIn("st=130", t.run("echo st=$?"))
 
+    def test_ctrl_z_stops_the_wait(self):
+        with Terminal() as t:
+            t.line("warder run --leftovers wait -- sh -c 'sleep 600 & echo b''g'")
+            t.wait_for("bg")
+            time.sleep(0.5)
+            t.keys("C-z")
+            t.wait_for("Stopped")
+            self.assertIn("here", t.run("stty -a | grep -q -e -icanon || echo he''re"))
+            t.line("fg")
+            time.sleep(0.5)
+            t.keys("C-c")
+            self.assertIn("st=130", t.run("echo st=$?"))
+
     def test_a_terminal_that_is_closed_ends_the_tree(self):
         for options in ("", "--leftovers wait "):
             for end in ("wait", "exit 0") if options else ("wait",):
