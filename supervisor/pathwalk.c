@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOOKS_MAX 100 /* at one name that changes meanwhile */
+
 #define HASH_START UINT64_C(14695981039346656037)
 #define HASH_PRIME UINT64_C(1099511628211)
 
@@ -87,13 +89,13 @@ static void pop(struct pathwalk *w)
 	w->missing = false;
 }
 
-/* out names a symlink: replace it by its target. */
+/* out names a symlink: replace it by its target. -EAGAIN: it is none any more. */
 static int follow(struct pathwalk *w, size_t parent_len)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlink(buf_str(&w->out), target, sizeof(target));
 	if (n < 0)
-		return -errno;
+		return errno == EINVAL || errno == ENOENT ? -EAGAIN : -errno;
 	if (n == sizeof(target))
 		return -ENAMETOOLONG;
 	if (++w->followed > PATH_LINKS_MAX)
@@ -135,6 +137,15 @@ static int look_at(struct pathwalk *w, size_t parent_len)
 	return 0;
 }
 
+/* A run that goes on meanwhile may put another thing by that name, over and over. */
+static int look_again(struct pathwalk *w, size_t parent_len)
+{
+	int r = -EAGAIN;
+	for (int i = 0; r == -EAGAIN && i < LOOKS_MAX; i++)
+		r = look_at(w, parent_len);
+	return r == -EAGAIN ? -ELOOP : r;
+}
+
 static int enter(struct pathwalk *w, const char *name, size_t n)
 {
 	size_t parent_len = w->out.len;
@@ -148,7 +159,7 @@ static int enter(struct pathwalk *w, const char *name, size_t n)
 		return -EOPNOTSUPP;
 	enum state state = recall(w);
 	w->missing = state == MISSING;
-	return state == UNKNOWN ? look_at(w, parent_len) : 0;
+	return state == UNKNOWN ? look_again(w, parent_len) : 0;
 }
 
 static int walk_all(struct pathwalk *w)

@@ -349,6 +349,24 @@ class Paths(RunCase):
         self.assertEqual([], [n for n in os.listdir(os.path.join(self.project, ".git/hooks"))
                               if not n.endswith(".sample")])
 
+    def test_a_rule_for_what_is_swapped_meanwhile(self):
+        """From the reading of the rule on: what is opened is the place that was judged, or nothing is."""
+        self.write("project/d/own", "OWN\n")
+        os.symlink("../outside", f"{self.project}/l")
+        self.own(self.project)
+        swapper = self.start([PYTHON, "-c", "import ctypes\nlibc = ctypes.CDLL(None)\n"
+                              "while True: libc.renameat2(-100, b'd', -100, b'l', 2)\n"])
+        text = f"for name in {self.secret} d/secret l/secret d/own l/own; do cat $name; done 2>/dev/null; :"
+        seen = set()
+        for i in range(40):
+            done = self.run_plain(("-r", "-w")[i % 2], "d", "--rule", "allow r d/secret exact",
+                                  "--", "sh", "-c", text)
+            self.assertStatus(done)
+            self.assertNotIn("SECRET", done.out, done)
+            seen.update(done.out.split())
+        swapper.kill()
+        self.assertEqual({"OWN"}, seen)
+
     def test_32_bit_calls_are_walled_and_brokered(self):
         source = self.write("project/int80.c", INT80)
         self.assertStatus(self.native("cc", "-w", "-o", "int80", source))
