@@ -78,6 +78,77 @@ class Sessions(AgentCase):
         self.assertEqual(status, 125)
         self.assertIn("no session of this project", err)
 
+    def hostile(self, name, *lines, head=None, end="\n"):
+        """A saved session of this project that warder did not write."""
+        path = os.path.join(self.home, ".local/state/warder/sessions", name + ".jsonl")
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        first = {"warder_session": 1, "id": name, "started": "2026-11-30T00:00:00Z", "version": "1",
+                 "project": self.project, "cwd": self.project, "provider": "copilot", "model": "m"}
+        with open(path, "w") as f:
+            f.write((json.dumps(first) if head is None else head) + "\n")
+            f.writelines((line if isinstance(line, str) else json.dumps(line)) + end for line in lines)
+        self.own()
+        return path
+
+    def test_a_file_of_another_hand_is_refused_with_its_line(self):
+        said = lambda **m: {"t": "x", "message": m}
+        call = {"id": "c1", "type": "function", "function": {"name": "run_shell", "arguments": "{}"}}
+        for lines, where in (
+                (["[" * 100000], "line 2"), (["{" * 5000], "line 2"), (['{"a":' * 2000 + "1" + "}" * 2000], "line 2"),
+                (["\x1b]0;title\x07\x1b[2J"], "line 2"), (["{}", "{}", '{"keep":-1}'], "line 4"),
+                (['{"keep":1e300}'], None), (['{"keep":1}'], "line 2"),
+                ([said(role="user", content=7)], "line 2"), ([said(role=["user"], content="x")], "line 2"),
+                ([said(role="\x1b[31mroot", content="x")], "line 2"), ([said(content="x")], "line 2"),
+                ([{"message": 5}], "line 2"), ([{"message": [said()]}], "line 2"), ([{"usage": "x"}], None),
+                ([said(role="tool", tool_call_id="c1", content="x")], "line 2"),
+                ([said(role="assistant", content=None, tool_calls=[call] * 200)], "line 2"),
+                ([said(role="assistant", content=None, tool_calls={"a": 1})], "line 2"),
+                ([said(role="assistant", content=None, tool_calls=[call]), said(role="user", content="x")], "line 3"),
+                (['{"message":{"role":"user","content":"\udcff"}}'.encode("utf-8", "surrogateescape").decode("latin-1")], None)):
+            with self.subTest(lines[0] if isinstance(lines[0], dict) else lines[0][:40]):
+                self.hostile("evil", *lines)
+                status, out, err = self.run_agent([message("Fine.")], "--resume=evil")
+                self.assertEqual(status, 125 if where else 0, err)
+                self.assertFalse(set(map(chr, range(32))) - {"\n"} & set(out + err) - {"\n"}, err)
+                if where:
+                    self.assertIn(where, err)
+                    self.assertEqual(err.count("\n"), 1, err)
+        for head in ("", "[]", "{}", '{"warder_session":2}', "x" * 100, "[" * 100000):
+            self.hostile("evil", head=head)
+            status, _, err = self.run_agent([message("Fine.")], "--resume=evil")
+            self.assertEqual(status, 125, err)
+
+    def test_a_file_that_is_none_is_not_waited_for(self):
+        path = self.hostile("evil")
+        with open(path) as f:
+            text = f.read()
+        for make in (os.mkfifo, os.mkdir, lambda p: os.symlink(self.notes, p)):
+            os.path.isdir(path) and not os.path.islink(path) and os.rmdir(path) or os.path.lexists(path) and os.unlink(path)
+            make(path)
+            self.own()
+            status, _, err = self.run_agent([message("Fine.")], "--resume=evil")
+            self.assertEqual(status, 125, err)
+        os.unlink(path)
+        with open(self.notes) as f:
+            self.assertEqual(f.read(), "the notes outside\n")
+        self.assertIn("warder_session", text)
+
+    def test_what_is_huge_is_read_or_refused(self):
+        """Hundreds of thousands of messages, one of 30 MiB, sums past any number, bytes past the bound."""
+        user = json.dumps({"message": {"role": "user", "content": "u"}})
+        back = json.dumps({"keep": 0})
+        usage = json.dumps({"usage": {"prompt": 2 ** 53, "cached": 2 ** 53, "completion": -(2 ** 53)}})
+        self.hostile("evil", *[user] * 100000, back, *[user, back] * 50000, *[usage] * 3000,
+                     json.dumps({"message": {"role": "user", "content": "w" * (30 << 20)}}), back, user)
+        status, result, err = self.run_json([message("Fine.")], "--resume=evil")
+        self.assertEqual((status, result["result"]), (0, "Fine."), err)
+        path = self.hostile("evil")
+        with open(path, "r+b") as f:
+            f.truncate(257 << 20)
+        status, _, err = self.run_agent([message("Fine.")], "--resume=evil")
+        self.assertEqual(status, 125, err)
+        self.assertEqual(err.count("\n"), 1, err)
+
     def test_the_commands_list_resume_and_count(self):
         _, first, _ = self.run_json([message("A.")], prompt="the words of the first")
         text = self.run_lines([message("B."), message("C.")],

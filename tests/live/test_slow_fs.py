@@ -77,6 +77,41 @@ class Hung(RunCase):
         self.assertEqual("Permission denied\n", done.out, done)
         self.assertEqual(["meta"], done.denials(self.mnt + "/file")[0]["access"])
 
+    def test_a_late_answer_is_waited_for(self):
+        done = self.hung("import threading\n"
+                         "t = threading.Thread(target=os.chmod, args=(mnt + '/late', 0o600))\n"
+                         "t.start()\nothers()\nprint(t.is_alive())\nt.join()\n"
+                         "os.utime(mnt + '/late')\n")
+        self.assertEqual(done.out[:13], "others go on\n", done)
+        self.assertStatus(done)
+
+    def test_another_thing_at_each_look(self):
+        """What is looked up, judged and done is one of them, never the one that the symlink leads to."""
+        secret = self.write("outside/secret", "found\n", 0o640)
+        before = os.stat(secret)
+        text = ("done = set()\n"
+                "def attempt(f):\n"
+                "    try: done.add(f() or 'fine')\n"
+                "    except OSError as e: done.add(e.strerror)\n"
+                "for i in range(60):\n"
+                "    for name in 'turn', 'same':\n"
+                "        p = mnt + '/' + name\n"
+                "        attempt(lambda: os.chmod(p, 0o777))\n"
+                "        attempt(lambda: os.chown(p, 1, 1))\n"
+                "        attempt(lambda: os.utime(p, (1, 1)))\n"
+                "        attempt(lambda: os.truncate(p, 0))\n"
+                "        attempt(lambda: os.read(os.open(p, os.O_RDONLY), 9).decode())\n"
+                "        attempt(lambda: os.close(os.open(p, os.O_RDWR | os.O_CREAT, 0o600)))\n"
+                "        attempt(lambda: os.rename(p, 'kept'))\n"
+                "        attempt(lambda: os.link(p, 'kept'))\n"
+                "print('found\\n' in done, 'fine' in done)\n")
+        for options in ((), ("--rule", "deny w mnt/none"), ("--rule", "ask rw mnt", "--rule", "allow rw mnt/turn exact")):
+            done = self.hung(text, *options, "--timeout", "60")
+            self.assertEqual("False True\n", done.out, done)
+            after = os.stat(secret)
+            self.assertEqual((before.st_mode, before.st_uid, before.st_mtime, before.st_size, 1),
+                             (after.st_mode, after.st_uid, after.st_mtime, after.st_size, after.st_nlink))
+
     def test_one_is_stuck(self):
         for what in ("os.chmod(mnt + '/hang', 0o600)", "os.utime(mnt + '/hang')",
                      "os.setxattr(mnt + '/hang', 'user.x', b'')", "os.chown(mnt + '/dir/../hang', 0, 0)",
