@@ -83,6 +83,15 @@ static void ret_if(struct program *p, uint16_t test, uint32_t k, uint32_t action
 	ret(p, action);
 }
 
+/* if (A is one of these) return action; */
+static void ret_if_any(struct program *p, const uint32_t *k, size_t n, uint32_t action)
+{
+	BUG(!n || n > UINT8_MAX);
+	for (size_t i = 0; i < n - 1; i++)
+		emit(p, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - 1 - i), 0, k[i]);
+	ret_if(p, BPF_JEQ, k[n - 1], action);
+}
+
 /*
  * if (!(A `test` k)) goto the place land() is called for. The far jump is a JA with 32 bits of
  * offset, so no conditional offset ever nears its limit of 255.
@@ -97,6 +106,62 @@ static void land(struct program *p, size_t jump)
 {
 	if (jump < p->cap)
 		p->out[jump].k = (uint32_t)(p->len - jump - 1);
+}
+
+/* What skip_unless() made, where the place is near enough for the test's own jump. */
+static bool is_detour(const struct program *p, size_t i)
+{
+	const struct sock_filter *f = &p->out[i];
+
+	return i + 1 < p->len && BPF_CLASS(f->code) == BPF_JMP && BPF_OP(f->code) != BPF_JA &&
+	       f->jt == 1 && f->jf == 0 && f[1].code == (BPF_JMP | BPF_JA) && f[1].k <= UINT8_MAX;
+}
+
+static void take_detours_out(struct program *p)
+{
+	uint16_t to[FILTER_MAX + 1]; /* where each instruction goes */
+	size_t len = 0;
+
+	for (size_t i = 0; i < p->len; i++) {
+		to[i] = (uint16_t)len;
+		len += i == 0 || !is_detour(p, i - 1);
+	}
+	to[p->len] = (uint16_t)len;
+	for (size_t i = 0; i < p->len; i++) {
+		struct sock_filter f = p->out[i];
+		if (to[i + 1] == to[i])
+			continue;
+		if (i + 2 <= p->len && to[i + 1] == to[i + 2]) {
+			f.jt = 0;
+			f.jf = (uint8_t)(to[i + 2 + p->out[i + 1].k] - to[i] - 1);
+		} else if (f.code == (BPF_JMP | BPF_JA)) {
+			f.k = to[i + 1 + f.k] - to[i] - 1u;
+		} else if (BPF_CLASS(f.code) == BPF_JMP) {
+			f.jt = (uint8_t)(to[i + 1 + f.jt] - to[i] - 1);
+			f.jf = (uint8_t)(to[i + 1 + f.jf] - to[i] - 1);
+		}
+		p->out[to[i]] = f;
+	}
+	p->len = len;
+}
+
+/*
+ * The kernel turns every instruction into machine code at each start of a command. Distances only
+ * shrink, so that more jumps become near ones; and nothing leads to a detour but its test. -E2BIG:
+ * the program does not fit.
+ */
+static int straighten(struct program *p, size_t *ret_len)
+{
+	size_t before;
+
+	if (p->len > p->cap || p->len > FILTER_MAX)
+		return -E2BIG;
+	do {
+		before = p->len;
+		take_detours_out(p);
+	} while (p->len < before);
+	*ret_len = p->len;
+	return 0;
 }
 
 int filter_grants(const struct sysent *ent)
@@ -205,7 +270,7 @@ static const uint32_t lasting_ioctls[] = {FS_IOC_ENABLE_VERITY, FS_IOC_SET_ENCRY
  * of all below it, in a place where everything may be read. By type and number: their sizes differ.
  * They answer as where the file system has no such thing.
  */
-static const uint16_t unseen_ioctls[] = {
+static const uint32_t unseen_ioctls[] = {
 	0x9401, /* BTRFS_IOC_SNAP_CREATE */
 	0x940e, /* BTRFS_IOC_SUBVOL_CREATE */
 	0x940f, /* BTRFS_IOC_SNAP_DESTROY */
@@ -246,20 +311,18 @@ static void ioctl_body(struct program *p)
 		ret_if(p, BPF_JEQ, TIOCSTI, RET_ERRNO(EPERM));
 		ret_if(p, BPF_JEQ, TIOCLINUX, RET_ERRNO(EPERM));
 	}
-	for (size_t i = 0; i < ARRAY_LEN(never_refused); i++)
-		ret_if(p, BPF_JEQ, never_refused[i], RET_ALLOW);
-	for (size_t i = 0; i < ARRAY_LEN(attribute_ioctls); i++)
-		ret_if(p, BPF_JEQ, attribute_ioctls[i], door(p));
-	for (size_t i = 0; i < ARRAY_LEN(lasting_ioctls) && !p->options->native; i++)
-		ret_if(p, BPF_JEQ, lasting_ioctls[i], RET_ERRNO(EOPNOTSUPP));
+	ret_if_any(p, never_refused, ARRAY_LEN(never_refused), RET_ALLOW);
+	ret_if_any(p, attribute_ioctls, ARRAY_LEN(attribute_ioctls), door(p));
+	if (!p->options->native)
+		ret_if_any(p, lasting_ioctls, ARRAY_LEN(lasting_ioctls), RET_ERRNO(EOPNOTSUPP));
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, ~0xffu);
 	ret_if(p, BPF_JEQ, SIOCGIFNAME & ~0xffu, RET_ALLOW);
 	if (!p->options->terminals)
 		ret_if(p, BPF_JEQ, TCGETS & ~0xffu, RET_ALLOW);
 	load(p, OFF_LOW(1));
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xffff);
-	for (size_t i = 0; i < ARRAY_LEN(unseen_ioctls) && !p->options->native; i++)
-		ret_if(p, BPF_JEQ, unseen_ioctls[i], RET_ERRNO(ENOTTY));
+	if (!p->options->native)
+		ret_if_any(p, unseen_ioctls, ARRAY_LEN(unseen_ioctls), RET_ERRNO(ENOTTY));
 	ret(p, RET_TRACE);
 }
 
@@ -517,10 +580,7 @@ int filter_build_messages(struct sock_filter *out, size_t cap, size_t *ret_len)
 		land(&p, other);
 	}
 	ret(&p, RET_ALLOW);
-	if (p.len > cap)
-		return -E2BIG;
-	*ret_len = p.len;
-	return 0;
+	return straighten(&p, ret_len);
 }
 
 int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
@@ -539,8 +599,5 @@ int filter_build(const struct filter_options *options, struct sock_filter *out, 
 		land(&p, other);
 	}
 	ret(&p, RET_ERRNO(ENOSYS));
-	if (p.len > cap)
-		return -E2BIG;
-	*ret_len = p.len;
-	return 0;
+	return straighten(&p, ret_len);
 }

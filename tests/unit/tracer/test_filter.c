@@ -446,6 +446,10 @@ Test(filter, is_well_formed)
 			continue;
 		size_t far = f->code == (BPF_JMP | BPF_JA) ? f->k : f->jt > f->jf ? f->jt : f->jf;
 		cr_expect(pc + 1 + far < program_len, "instruction %zu", pc);
+		/* No test jumps over a jump that it could make itself. */
+		cr_expect(!(f->code != (BPF_JMP | BPF_JA) && f->jt == 1 && f->jf == 0 &&
+			    f[1].code == (BPF_JMP | BPF_JA) && f[1].k <= UINT8_MAX),
+			  "instruction %zu", pc);
 	}
 	cr_expect_eq(filter_build(&options, program, program_len - 1, &len), -E2BIG);
 }
