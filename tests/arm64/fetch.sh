@@ -81,6 +81,7 @@ unpack "$dir"/apt-arm64/archives/*.deb "$root"
 cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd"
 cp "$root/usr/share/base-passwd/group.master" "$root/etc/group"
 ln -s mawk "$root/usr/bin/awk"
+ln -s gcc "$root/usr/bin/cc"
 echo "127.0.0.1 localhost arm64" >"$root/etc/hosts"
 install -m 755 "$here/boot.sh" "$root/sbin/boot"
 rm -rf "$root"/usr/share/{doc,man,locale,info}
