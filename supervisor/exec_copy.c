@@ -86,7 +86,12 @@ __asm__(".pushsection .rodata\n"
 	"	.popsection\n");
 #define MACHINE EM_AARCH64
 #endif
-extern const char exec_copy_code[], exec_copy_texts[];
+/*
+ * Hidden: they are of this file. Else aarch64's compiler asks the linker for a place that holds
+ * each address, and for two local symbols of one section it is given one.
+ */
+extern const char exec_copy_code[] __attribute__((visibility("hidden")));
+extern const char exec_copy_texts[] __attribute__((visibility("hidden")));
 
 /* What a script's first line says. */
 struct shebang {
