@@ -371,17 +371,23 @@ static uint64_t value_of(const struct user_regs_struct *r, unsigned i)
 	return i == 31 ? 0 : r->regs[i];
 }
 
-/* A move to a register that holds the value already (Arm ARM, C6.2: MOV, MOVZ, NOP). */
+/* A move to a register that holds the value already (Arm ARM, C6.2: MOV, MOVZ, MOVN, NOP). */
 static bool changes_nothing(const struct user_regs_struct *r, uint32_t insn)
 {
 	uint64_t to = value_of(r, insn & 31), from = value_of(r, insn >> 16 & 31);
-	bool constant = (insn & 0x7fe00000u) == 0x52800000u; /* mov x1, #2; mov w1, #2 */
+	uint64_t constant = insn >> 5 & 0xffff;
 
 	if ((insn & 0xffe0ffe0u) == 0xaa0003e0u) /* mov x1, x2 */
 		return to == from;
 	if ((insn & 0xffe0ffe0u) == 0x2a0003e0u) /* mov w1, w2 */
 		return to == (uint32_t)from;
-	return insn == INSN_NOP || (constant && to == (insn >> 5 & 0xffff));
+	if ((insn & 0xffe00000u) == 0x92800000u) /* mov x1, #-2 */
+		return to == ~constant;
+	if ((insn & 0xffe00000u) == 0x12800000u) /* mov w1, #-2 */
+		return to == (uint32_t)~constant;
+	if ((insn & 0x7fe00000u) == 0x52800000u) /* mov x1, #2; mov w1, #2 */
+		return to == constant;
+	return insn == INSN_NOP;
 }
 
 /*
