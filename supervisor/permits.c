@@ -16,6 +16,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define WALK_TRIES 32
+
 /* linux/capability.h */
 #define CAP_BIT_FOWNER 3
 #define CAP_BIT_MKNOD  27
@@ -85,7 +87,8 @@ static struct start start_of(const struct permits_who *who, const struct call_pa
 
 /*
  * The kernel's own walk, with the tracee's rights: search permission on the way, and
- * fs.protected_symlinks (fs/namei.c, may_follow_link). Only its EACCES means something.
+ * fs.protected_symlinks (fs/namei.c, may_follow_link). Only its EACCES means something. EAGAIN:
+ * something was renamed or mounted anywhere on the machine while ".." was followed (openat2(2)).
  */
 static int walk(const struct asking *a, unsigned i, const struct start *s)
 {
@@ -95,8 +98,12 @@ static int walk(const struct asking *a, unsigned i, const struct start *s)
 		how.flags |= O_NOFOLLOW;
 	if (s->fd < 0)
 		return 0;
-	int fd AUTOCLOSE = (int)syscall(SYS_openat2, s->fd, p->given, &how, sizeof how);
-	return fd < 0 && errno == EACCES ? -EACCES : 0;
+	for (unsigned n = 0; n < WALK_TRIES; n++) {
+		int fd AUTOCLOSE = (int)syscall(SYS_openat2, s->fd, p->given, &how, sizeof how);
+		if (fd >= 0 || errno != EAGAIN)
+			return fd < 0 && errno == EACCES ? -EACCES : 0;
+	}
+	return 0;
 }
 
 /* ---- what is done at its end ---- */
