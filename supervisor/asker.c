@@ -129,6 +129,8 @@ static void on_turn(void *arg)
 		const struct answer no = {.lifetime = LIFETIME_SESSION, .by = BY_USER};
 		struct answer a = no;
 		uint64_t id = q->id;
+		if (r->tracer)
+			tracer_roam(r->tracer); /* the caller may start what it likes */
 		r->command->hooks.answer(r->command->hooks.arg, q, &a);
 		a.by = BY_USER;
 		if (ask_answer(r->ask, id, &a))

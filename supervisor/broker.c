@@ -2,6 +2,7 @@
 
 #include "supervisor/broker_act.h"
 #include "supervisor/netdomain.h"
+#include "tracer/cpus.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ struct broker {
 	bool stopping;
 	int signal;
 	struct sigaction old_action;
-	cpu_set_t cpus; /* of who made it; whoever starts a worker may be bound (tracer_roam()) */
+	struct cpus cpus; /* of who made it; whoever starts a worker may be bound (tracer_roam()) */
 	bool has_cpus;
 };
 
@@ -170,6 +171,9 @@ static void *worker(void *arg)
 {
 	struct broker *b = arg;
 	struct role role = {0};
+	struct cpus own = b->cpus;
+	if (b->has_cpus)
+		cpus_take(&own);
 	/* An own umask and working directory: CLONE_FS is what fork-less threads share. */
 	bool usable = !unshare(CLONE_FS);
 	pthread_mutex_lock(&b->lock);
@@ -261,8 +265,6 @@ static int start_worker(struct broker *b)
 	if (err)
 		return -err;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (b->has_cpus)
-		pthread_attr_setaffinity_np(&attr, sizeof b->cpus, &b->cpus);
 	/* Only the cancel signal reaches a worker. */
 	sigfillset(&all);
 	sigdelset(&all, b->signal);
@@ -293,7 +295,7 @@ int broker_new(struct broker **ret)
 		free(b);
 		return err;
 	}
-	b->has_cpus = !sched_getaffinity(0, sizeof b->cpus, &b->cpus);
+	b->has_cpus = !cpus_own(&b->cpus);
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_mutex_init(&b->structural, NULL);
 	pthread_cond_init(&b->work, NULL);

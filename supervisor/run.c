@@ -49,8 +49,11 @@ void run_say(struct run *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	if (r->command->hooks.say)
-		r->command->hooks.say(r->command->hooks.arg, line);
+	if (!r->command->hooks.say)
+		return;
+	if (r->tracer)
+		tracer_roam(r->tracer); /* the caller may start what it likes */
+	r->command->hooks.say(r->command->hooks.arg, line);
 }
 
 void run_fail(struct run *r, int err, const char *what)

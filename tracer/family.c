@@ -175,6 +175,7 @@ int family_execed(struct tracer *tr, struct tracee *t)
 
 	if (ptrace(PTRACE_GETEVENTMSG, t->tid, NULL, &former) < 0)
 		return 0;
+	near_execed(t->near, (pid_t)former, t->tid);
 	t = take_over(tr, t, (pid_t)former);
 	if (t->state == TRACEE_ENTER || t->state == TRACEE_DOOR)
 		grant_end(t);

@@ -149,6 +149,7 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 
 	if (filter_changes_identity(ent)) {
 		t->turn++;
+		near_part(t->near); /* whose it is then, we may have no say in its processors */
 		act_run(t);
 		return 0;
 	}
@@ -159,7 +160,7 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 		return 0;
 	}
 	if (id == SYS_ID_sched_setaffinity || id == SYS_ID_sched_getaffinity) {
-		near_part(t->near);
+		near_asked(t->near, t->tid, (pid_t)t->at.args[0]);
 		act_run(t);
 		return 0;
 	}

@@ -1,5 +1,6 @@
 #include "tracer/near.h"
 
+#include "tracer/cpus.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -10,90 +11,63 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define SLICE_NS      100000 /* the shortest (kernel/sched/syscalls.c, __setparam_fair()) */
-#define NOWHERE	      -1
-#define GUESTS	      32
-#define STAT_MAX      1024
-#define STAT_CPU      39 /* field of /proc/PID/stat, counted from 1 */
-#define STAT_AT_STATE 3	 /* the first behind the name, which may hold anything */
-
-/* include/uapi/linux/sched/types.h, which does not go together with <sched.h> of glibc 2.36 */
-struct slice_attr {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
+#define SLICE_NS 100000 /* the shortest (kernel/sched/syscalls.c, __setparam_fair()) */
+#define NOWHERE	 -1
+#define GUESTS	 32
+#define STAT_MAX 1024
+/* Fields of /proc/PID/stat, counted from 1. */
+#define STAT_AT_STATE 3 /* the first behind the name, which may hold anything */
+#define STAT_NICE     19
+#define STAT_CPU      39
+#define STAT_POLICY   41
+#define STAT_FIELDS   42
 
 struct near {
-	cpu_set_t own; /* the thread's, before it was bound */
-	uint64_t own_slice;
-	int here;   /* the processor it is bound to, or NOWHERE */
-	pid_t met;  /* who was met there last; 0: nobody */
-	pid_t held; /* bound to it, too, for the moment; 0: nobody */
-	cpu_set_t held_own;
-	pid_t stat_of; /* whose /proc/TID/stat is open */
+	struct cpus own; /* the thread's, while it is not bound */
+	int here;	 /* the processor it is bound to, or NOWHERE */
+	pid_t met;	 /* who was met there last; 0: nobody */
+	pid_t held;	 /* bound to it, too, for the moment; 0: nobody */
+	pid_t lost;	 /* was held, and had no such number any more; 0: nobody */
+	pid_t stat_of;	 /* whose /proc/TID/stat is open */
 	int stat;
 	pid_t guest;	 /* at the door, last */
 	unsigned guests; /* times in a row since its processor was asked for */
 	bool busy;	 /* somebody was met since near_rest() */
+	bool holds_none; /* some tracee looks at others' processors */
 };
-
-static int slice_attr(struct slice_attr *ret)
-{
-	*ret = (struct slice_attr){.size = sizeof(*ret)};
-	return (int)syscall(SYS_sched_getattr, 0, ret, sizeof(*ret), 0);
-}
-
-static int set_slice(uint64_t ns)
-{
-	struct slice_attr a;
-
-	if (slice_attr(&a) < 0)
-		return -errno;
-	a.runtime = ns;
-	return syscall(SYS_sched_setattr, 0, &a, 0) < 0 ? -errno : 0;
-}
 
 struct near *near_new(void)
 {
 	struct near *n = calloc(1, sizeof(*n));
-	struct slice_attr a;
 
 	if (!n)
 		return NULL;
 	n->here = NOWHERE;
 	n->stat = -1;
 	/* Before 6.12 an ordinary thread's slice is not told. */
-	if (sched_getaffinity(0, sizeof(n->own), &n->own) < 0 || CPU_COUNT(&n->own) < 2 ||
-	    slice_attr(&a) < 0 || a.policy != SCHED_OTHER || a.runtime == 0 ||
-	    set_slice(SLICE_NS) < 0) {
+	if (cpus_own(&n->own) < 0 || CPU_COUNT(&n->own.now) < 2 || !n->own.has_slice) {
 		free(n);
 		return NULL;
 	}
-	n->own_slice = a.runtime;
 	return n;
+}
+
+/* What it has may be more by now, or less. */
+static void roam(struct near *n)
+{
+	cpus_take(&n->own);
+	n->here = NOWHERE;
+	n->met = 0;
 }
 
 void near_free(struct near *n)
 {
 	if (!n)
 		return;
-	near_roam(n);
-	(void)set_slice(n->own_slice);
+	roam(n);
 	if (n->stat >= 0)
 		close(n->stat);
 	free(n);
-}
-
-static int bind_to(pid_t tid, int cpu)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	return sched_setaffinity(tid, sizeof(one), &one);
 }
 
 /* The descriptor is of this very thread, whoever has its number later (fs/proc/base.c). */
@@ -111,13 +85,26 @@ static int open_stat(struct near *n, pid_t tid)
 	return n->stat < 0 ? -errno : 0;
 }
 
-static int cpu_in(const char *stat)
+/* One that is let through before us: on its processor we might wait for as long as it likes. */
+static bool is_ahead(const struct near *n, const long field[STAT_FIELDS])
 {
+	bool is_ordinary = field[STAT_POLICY] == SCHED_OTHER || field[STAT_POLICY] == SCHED_BATCH ||
+			   field[STAT_POLICY] == SCHED_IDLE;
+
+	return !is_ordinary || field[STAT_NICE] < n->own.nice;
+}
+
+static int cpu_in(const struct near *n, const char *stat)
+{
+	long field[STAT_FIELDS] = {0};
 	const char *at = strrchr(stat, ')');
 
-	for (int field = STAT_AT_STATE - 1; at && field < STAT_CPU; field++)
+	for (int i = STAT_AT_STATE; at && i < STAT_FIELDS; i++) {
 		at = strchr(at + 1, ' ');
-	return at ? atoi(at + 1) : NOWHERE;
+		if (at)
+			field[i] = strtol(at, NULL, 10);
+	}
+	return at && !is_ahead(n, field) ? (int)field[STAT_CPU] : NOWHERE;
 }
 
 static int cpu_of(struct near *n, pid_t tid)
@@ -129,11 +116,25 @@ static int cpu_of(struct near *n, pid_t tid)
 		ssize_t len = pread(n->stat, text, sizeof(text) - 1, 0);
 		if (len > 0) {
 			text[len] = '\0';
-			return cpu_in(text);
+			return cpu_in(n, text);
 		}
 		n->stat_of = 0;
 	}
 	return NOWHERE;
+}
+
+static int come_to(struct near *n, int cpu)
+{
+	if (cpu == n->here)
+		return 0;
+	int r = cpus_bind(cpu);
+	if (r < 0)
+		return r;
+	/* Not when it roams: whoever is born then would inherit it. */
+	if (n->here == NOWHERE)
+		(void)cpus_slice(SLICE_NS);
+	n->here = cpu;
+	return 0;
 }
 
 void near_meet(struct near *n, pid_t tid)
@@ -141,14 +142,14 @@ void near_meet(struct near *n, pid_t tid)
 	if (!n)
 		return;
 	int cpu = cpu_of(n, tid);
-	n->busy = true;
 	n->met = 0;
-	if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &n->own))
+	if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &n->own.now)) {
+		roam(n);
 		return;
-	if (cpu != n->here && bind_to(0, cpu) < 0)
-		return;
-	n->here = cpu;
-	n->met = tid;
+	}
+	n->busy = true;
+	if (come_to(n, cpu) == 0)
+		n->met = tid;
 }
 
 void near_meet_guest(struct near *n, pid_t tid)
@@ -171,23 +172,58 @@ void near_part(struct near *n)
 		n->met = 0;
 }
 
+static bool has_just(pid_t tid, int cpu)
+{
+	cpu_set_t its;
+
+	return sched_getaffinity(tid, sizeof(its), &its) == 0 && CPU_COUNT(&its) == 1 &&
+	       CPU_ISSET(cpu, &its);
+}
+
+/* Who was given others than we have is left alone: only of ours it is known what to ask for. */
 void near_hold(struct near *n, pid_t tid)
 {
+	cpu_set_t its, one;
+
 	if (!n || n->met != tid || n->here == NOWHERE)
 		return;
 	n->met = 0;
-	if (sched_getaffinity(tid, sizeof(n->held_own), &n->held_own) < 0 ||
-	    bind_to(tid, n->here) < 0)
+	if (n->holds_none || sched_getaffinity(tid, sizeof(its), &its) < 0 ||
+	    !CPU_EQUAL(&its, &n->own.now))
 		return;
-	n->held = tid;
+	CPU_ZERO(&one);
+	CPU_SET(n->here, &one);
+	if (sched_setaffinity(tid, sizeof(one), &one) == 0)
+		n->held = tid;
 }
 
 void near_let_go(struct near *n)
 {
 	if (!n || !n->held)
 		return;
-	(void)sched_setaffinity(n->held, sizeof(n->held_own), &n->held_own); /* ESRCH: killed */
+	/* Else it is gone, its number is another's, or somebody has chosen for it meanwhile. */
+	if (has_just(n->held, n->here))
+		(void)sched_setaffinity(n->held, sizeof(n->own.asked), &n->own.asked);
+	else
+		n->lost = n->held;
 	n->held = 0;
+}
+
+void near_execed(struct near *n, pid_t former, pid_t tid)
+{
+	if (!n || n->lost != former || former == tid)
+		return;
+	n->lost = 0;
+	if (has_just(tid, n->here))
+		(void)sched_setaffinity(tid, sizeof(n->own.asked), &n->own.asked);
+}
+
+void near_asked(struct near *n, pid_t asks, pid_t about)
+{
+	if (!n)
+		return;
+	n->met = 0;
+	n->holds_none |= about != 0 && about != asks;
 }
 
 void near_born(struct near *n, pid_t creator, pid_t child)
@@ -197,16 +233,15 @@ void near_born(struct near *n, pid_t creator, pid_t child)
 	if (!n || sched_getaffinity(creator, sizeof(its), &its) < 0 ||
 	    sched_getaffinity(child, sizeof(childs), &childs) < 0 || CPU_EQUAL(&its, &childs))
 		return;
+	if (CPU_EQUAL(&its, &n->own.now))
+		its = n->own.asked;
 	(void)sched_setaffinity(child, sizeof(its), &its);
 }
 
 void near_roam(struct near *n)
 {
-	if (!n || n->here == NOWHERE)
-		return;
-	(void)sched_setaffinity(0, sizeof(n->own), &n->own);
-	n->here = NOWHERE;
-	n->met = 0;
+	if (n && n->here != NOWHERE)
+		roam(n);
 }
 
 bool near_rest(struct near *n)

@@ -11,14 +11,17 @@
  *
  * What the tracee can see of it: nothing, as it is bound only between two system calls of ours. If
  * it is quicker than the second all the same, sched_getaffinity and sched_setaffinity stop it until
- * that is done (syscalls.def), and so does a fork (near_born()). What is left is the line
- * Cpus_allowed of its own /proc/self/status, read within that moment.
+ * that is done (syscalls.def), and so do a fork (near_born()) and an exec (near_execed()). Where
+ * one asks about another thread, nobody is held any more (near_asked()). What is left is the line
+ * Cpus_allowed of its own /proc/self/status, read within that moment; and who asked for all the
+ * processors that there are has those, too, that come later (tracer/cpus.h).
  *
  * A thread that is bound to one processor must not have to wait there for its turn behind a tracee
  * that computes, while others idle. It asks for short slices, by which it is let through at once
- * (PREEMPT_SHORT, Linux 6.12): on kernels without them nothing is done here. When nothing has
- * stopped for a while it roams again (near_rest()); so it does before it bears a thread or a
- * process, which would inherit its binding, and before the caller's code waits for a person.
+ * (PREEMPT_SHORT, Linux 6.12): on kernels without them nothing is done here, and nothing with a
+ * tracee that comes before us by its policy or its niceness. When nothing has stopped for a while
+ * it roams again (near_rest()); so it does before it bears a thread or a process, which would
+ * inherit its binding and its slices, and before the caller's own code runs.
  *
  * All of it may be refused (another user's thread, a processor taken away): then it is left out.
  * Nothing blocks.
@@ -51,6 +54,17 @@ void near_part(struct near *n);
  */
 void near_hold(struct near *n, pid_t tid);
 void near_let_go(struct near *n);
+/*
+ * It has another number since: exec by a thread that is not the leader. Should that have been in
+ * the moment in which it was held, it was not to be found when it was let go.
+ */
+void near_execed(struct near *n, pid_t former, pid_t tid);
+/*
+ * `asks` is about to see or to set the processors of `about` (its own number, or 0: its own). One
+ * that is about another's would meet it in the moment in which it is held, and what it sets would
+ * be undone: from now on nobody is held.
+ */
+void near_asked(struct near *n, pid_t asks, pid_t about);
 /* A child was born that has not run yet: it has its creator's processors. */
 void near_born(struct near *n, pid_t creator, pid_t child);
 

@@ -2,6 +2,9 @@
 
 import os
 import re
+import subprocess
+import tempfile
+import time
 import unittest
 
 from run_help import WARDER, RunCase, both_users, main, needs, wait_until
@@ -53,6 +56,62 @@ for chosen in (own, {min(own)}, {max(own)}, own):
 print("the same")
 """
 
+# A thread that is refused things, and another that chooses its processors meanwhile.
+CHOOSE = r"""
+import os, sys, threading
+refused, own = sys.argv[1], [int(c) for c in sys.argv[2].split(",")]
+tids, over = [], []
+def stop():
+    tids.append(threading.get_native_id())
+    while not over:
+        try:
+            os.open(refused, os.O_RDONLY)
+        except PermissionError:
+            pass
+thread = threading.Thread(target=stop)
+thread.start()
+while not tids:
+    pass
+bad = []
+for i in range(1000):
+    chosen = {own[i % 2]} if i % 3 else set(own)
+    os.sched_setaffinity(tids[0], chosen)
+    found = os.sched_getaffinity(tids[0])
+    if found != chosen:
+        bad.append((found, chosen))
+over.append(True)
+thread.join()
+print(bad)
+"""
+
+# The slices of a program (the runtime of sched_getattr(2), by number) after refusals.
+SLICE = r"""
+import ctypes, os, struct, sys
+def slice_of(pid):
+    attr = ctypes.create_string_buffer(48)
+    ctypes.CDLL(None).syscall(int(sys.argv[2]), pid, attr, 48, 0)
+    return struct.unpack_from("<Q", attr.raw, 24)[0]
+for _ in range(20):
+    try:
+        os.open(sys.argv[1], os.O_RDONLY)
+    except PermissionError:
+        pass
+print(slice_of(0))
+"""
+
+# Looked for while refusals stop it densely, until it was told so: how many processors it has.
+COUNT = r"""
+import os, sys, time
+while not os.path.exists(sys.argv[2]):
+    try:
+        os.open(sys.argv[1], os.O_RDONLY)
+    except PermissionError:
+        pass
+    time.sleep(0.0001)
+print(len(os.sched_getaffinity(0)))
+"""
+SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}[os.uname().machine]
+
 
 def name_of(pid):
     with open(f"/proc/{pid}/comm") as f:
@@ -73,6 +132,21 @@ class Processors(RunCase):
         done = self.run_report("--on-denial", "report", "--", "/usr/bin/python3", "-c", LOOK, refused,
                                ",".join(map(str, OWN)))
         self.assertEqual(done.out, "the same\n", done)
+
+    @needs("python3")
+    def test_a_choice_for_another_thread_stands(self):
+        refused = self.write(os.path.join(self.outside, "refused"), "x")
+        done = self.run_report("--on-denial", "report", "--", "/usr/bin/python3", "-c", CHOOSE, refused,
+                               ",".join(map(str, OWN)))
+        self.assertEqual(done.out, "[]\n", done)
+
+    @needs("python3")
+    def test_it_keeps_its_short_slices_to_itself(self):
+        refused = self.write(os.path.join(self.outside, "refused"), "x")
+        program = ["/usr/bin/python3", "-c", SLICE, refused, str(SCHED_GETATTR)]
+        expected = self.native(*program).out
+        done = self.run_report("--on-denial", "report", "--", *program)
+        self.assertEqual(done.out, expected, done)
 
     @needs("nproc", "taskset")
     def test_programs_count_as_ever(self):
@@ -97,6 +171,41 @@ class Processors(RunCase):
             self.assertEqual(allowed(f"/proc/{process.pid}/task/{thread}/status"), mine)
         process.terminate()
         self.end(process)
+
+
+CPUSETS = "/sys/fs/cgroup/cpuset"  # version 1
+
+
+def tell(file, text):
+    with open(file, "w") as f:
+        f.write(text)
+
+
+@unittest.skipIf(len(OWN) < 2 or os.geteuid() != 0 or not os.access(CPUSETS, os.W_OK), "for root, with cpusets")
+class Set(RunCase):
+    def setUp(self):
+        super().setUp()
+        self.set = tempfile.mkdtemp(prefix="warder-test-", dir=CPUSETS)
+        self.addCleanup(os.rmdir, self.set)
+        with open(f"{CPUSETS}/cpuset.mems") as f:
+            tell(f"{self.set}/cpuset.mems", f.read())
+        self.cpus(OWN)
+
+    def cpus(self, cpus):
+        tell(f"{self.set}/cpuset.cpus", ",".join(map(str, cpus)))
+
+    @needs("python3")
+    def test_what_is_taken_and_given_back_is_had_again(self):
+        refused = self.write(os.path.join(self.outside, "refused"), "x")
+        over = os.path.join(self.project, "over")
+        process = self.start(["sh", "-c", f'echo $$ >{self.set}/tasks; exec "$@"', "sh", WARDER, "run",
+                              "--on-denial", "report", "--", "/usr/bin/python3", "-c", COUNT, refused, over],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for cpus in (OWN, OWN[:1], OWN, OWN[1:], OWN):
+            self.cpus(cpus)
+            time.sleep(0.2)
+        self.write(over, "")
+        self.assertEqual(process.communicate(timeout=30)[0].split(), [str(len(OWN))])
 
 
 if __name__ == "__main__":

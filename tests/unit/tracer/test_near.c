@@ -3,6 +3,9 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +39,15 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+/* The runtime of struct sched_attr (sched_getattr(2)), which glibc 2.36 does not know. */
+static uint64_t slice_of(pid_t tid)
+{
+	uint64_t attr[6] = {0};
+
+	cr_assert_eq(syscall(SYS_sched_getattr, tid, attr, sizeof(attr), 0), 0);
+	return attr[3];
+}
+
 static struct near *near_or_skip(void)
 {
 	struct near *n = near_new();
@@ -52,6 +64,8 @@ Test(near, nobody_is_allowed)
 	near_part(NULL);
 	near_hold(NULL, getpid());
 	near_let_go(NULL);
+	near_execed(NULL, 1, 2);
+	near_asked(NULL, 1, 2);
 	near_born(NULL, 1, 2);
 	near_roam(NULL);
 	cr_expect_not(near_rest(NULL));
@@ -183,4 +197,111 @@ Test(near, who_is_gone_is_left_out)
 	near_let_go(n);
 	near_free(n);
 	end(next);
+}
+
+Test(near, who_is_born_while_it_roams_inherits_nothing)
+{
+	uint64_t usual = slice_of(0);
+	struct near *n = near_or_skip();
+	pid_t other = sleeper(), before = sleeper();
+
+	near_meet(n, other);
+	cr_expect_lt(slice_of(0), usual);
+	near_roam(n);
+	pid_t after = sleeper();
+	cr_expect_eq(slice_of(before), usual);
+	cr_expect_eq(slice_of(after), usual);
+	near_free(n);
+	cr_expect_eq(slice_of(0), usual);
+	end(other);
+	end(before);
+	end(after);
+}
+
+Test(near, a_choice_in_the_moment_stands)
+{
+	struct near *n = near_or_skip();
+	pid_t other = sleeper();
+	cpu_set_t own = cpus_of(0), chosen;
+
+	near_meet(n, other);
+	near_hold(n, other);
+	cpu_set_t here = cpus_of(other);
+	CPU_XOR(&chosen, &own, &here);
+	cr_assert_eq(sched_setaffinity(other, sizeof(chosen), &chosen), 0);
+	near_let_go(n);
+	cr_expect(are_same(cpus_of(other), chosen));
+	near_free(n);
+	end(other);
+}
+
+Test(near, nobody_is_held_where_one_looks_at_another)
+{
+	struct near *n = near_or_skip();
+	pid_t other = sleeper();
+	cpu_set_t own = cpus_of(0), here;
+
+	near_meet(n, other);
+	near_asked(n, other, 0);
+	near_meet(n, other);
+	near_asked(n, other, other);
+	near_meet(n, other);
+	near_hold(n, other);
+	here = cpus_of(other);
+	cr_expect_eq(CPU_COUNT(&here), 1, "it was about itself");
+	near_let_go(n);
+	near_asked(n, other, getpid());
+	near_meet(n, other);
+	near_hold(n, other);
+	cr_expect(are_same(cpus_of(other), own));
+	near_let_go(n);
+	near_free(n);
+	end(other);
+}
+
+Test(near, an_exec_by_another_thread_takes_nothing_along)
+{
+	struct near *n = near_or_skip();
+	pid_t thread = sleeper(), leader = sleeper();
+	cpu_set_t own = cpus_of(0);
+
+	near_meet(n, thread);
+	near_hold(n, thread);
+	cpu_set_t here = cpus_of(thread);
+	/* It has the leader's number, and its own is nobody's. */
+	end(thread);
+	cr_assert_eq(sched_setaffinity(leader, sizeof(here), &here), 0);
+	near_let_go(n);
+	near_execed(n, thread, leader);
+	cr_expect(are_same(cpus_of(leader), own));
+	/* Once: what it chooses later is its own. */
+	cr_assert_eq(sched_setaffinity(leader, sizeof(here), &here), 0);
+	near_execed(n, thread, leader);
+	cr_expect(are_same(cpus_of(leader), here));
+	near_free(n);
+	end(leader);
+}
+
+Test(near, who_is_let_through_before_us_is_not_waited_for)
+{
+	struct near *n = near_or_skip();
+	pid_t other = sleeper();
+	cpu_set_t own = cpus_of(0);
+	struct sched_param first = {.sched_priority = 1};
+
+	int nice = getpriority(PRIO_PROCESS, 0);
+
+	if (setpriority(PRIO_PROCESS, (id_t)other, nice - 1) < 0)
+		cr_skip_test("for root");
+	near_meet(n, other);
+	cr_expect(are_same(cpus_of(0), own));
+	cr_assert_eq(setpriority(PRIO_PROCESS, (id_t)other, nice), 0);
+	near_meet(n, other);
+	cpu_set_t here = cpus_of(0);
+	cr_expect_eq(CPU_COUNT(&here), 1);
+	cr_assert_eq(sched_setscheduler(other, SCHED_FIFO, &first), 0);
+	near_meet(n, other);
+	cr_expect(are_same(cpus_of(0), own));
+	near_free(n);
+	end(other);
 }
