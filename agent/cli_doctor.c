@@ -18,15 +18,15 @@
 
 static const char help[] =
 	"Usage: warder doctor [--json]\n"
-	"Can this machine supervise? Tries each thing for real, in children and in directories of\n"
-	"its own: a line each with ok, degraded or missing, what it means, and what to do.\n"
+	"Can this machine supervise? Tries each thing for real, in children and in\n"
+	"directories of its own: ok, degraded or missing, what it means, what to do.\n"
 	"\n"
 	"  --json            one JSON object on stdout\n"
 	"  -h, --help        this text\n"
 	"\n"
-	"Status: 0 supervision works, 1 something vital is missing, 2 usage, 125 could not look.\n"
+	"Status: 0 supervision works, 1 something vital is missing, 2 usage, 125 failed.\n"
 	"\n"
-	"  warder doctor                        before the first run, and when something is odd\n"
+	"  warder doctor           before the first run, and when something is odd\n"
 	"  warder doctor --json | jq -r '.probes[]|select(.status!=\"ok\").fix'\n";
 
 /* ---- who would answer the agent ---- */

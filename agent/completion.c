@@ -441,8 +441,8 @@ int completion_complete(const struct subcommand *commands, int argc, char **argv
 
 static const char help[] =
 	"Usage: warder completion bash|zsh|fish\n"
-	"Print the script that completes warder's options, subcommands, presets, sessions and\n"
-	"paths; a package installs it by itself.\n"
+	"Print the script that completes warder's options, subcommands, presets, sessions\n"
+	"and paths; a package installs it by itself.\n"
 	"\n"
 	"  -h, --help        this text\n"
 	"\n"

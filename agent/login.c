@@ -31,13 +31,13 @@ char *login_token_path(const struct store *s)
 
 static const char login_help[] =
 	"Usage: warder login [--host HOST] [--client-id ID] [--json]\n"
-	"Sign in to GitHub for the Copilot provider: a code is shown, you enter it in a browser, "
-	"and\n"
-	"the token is kept among warder's own files, which no command under warder can read.\n"
+	"Sign in to GitHub for the Copilot provider: a code is shown, you enter it in a\n"
+	"browser, and the token is kept among warder's own files, which no command under\n"
+	"warder can read.\n"
 	"  --host HOST      an enterprise's GitHub (NAME.ghe.com) instead of github.com\n"
 	"  --client-id ID   the GitHub application to sign in to\n"
-	"  --json           one JSON object a line on stdout: the code, then what came of it\n"
-	"WARDER_GITHUB_WEB and WARDER_GITHUB_API are base URLs instead of the host's own.\n"
+	"  --json           a JSON object a line: the code, then what came of it\n"
+	"WARDER_GITHUB_WEB, WARDER_GITHUB_API: base URLs instead of the host's own.\n"
 	"Status: 0 signed in, 1 refused, too late or no Copilot, 2 usage, 125 could not.\n\n"
 	"  warder login\n"
 	"  warder login --host octo.ghe.com\n";

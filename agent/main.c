@@ -19,25 +19,19 @@
 static int complete(int argc, char **argv);
 
 static const struct subcommand subcommands[] = {
-	{"run", cli_run, "run     [OPTIONS] [--] COMMAND [ARG...]",
-	 "run any command under supervision"},
-	{"record", cli_record, "record  -o TRACE [OPTIONS] [--] COMMAND [ARG...]",
-	 "run it, and write down every watched call"},
+	{"run", cli_run, "run     [OPTIONS] COMMAND [ARG...]", "run any command under supervision"},
+	{"record", cli_record, "record  -o TRACE COMMAND [ARG...]",
+	 "run, and record every watched call"},
 	{"replay", cli_replay, "replay  [OPTIONS] TRACE...",
 	 "decide a recorded run again, offline"},
-	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT | -p -]",
-	 "the agent: REPL, or one shot"},
-	{"ask", cli_ask, "ask     [RUN] [--once | --json]",
-	 "answer a run's questions from another terminal"},
+	{"agent", cli_agent, "agent   [OPTIONS] [-p PROMPT]", "the agent: REPL, or one shot"},
+	{"ask", cli_ask, "ask     [RUN] [--once | --json]", "answer runs from another terminal"},
 	{"session", cli_session, "session list|end NAME", "what runs of one name share"},
 	{"login", login_main, "login   [--host HOST]", "sign in to GitHub, for Copilot"},
 	{"logout", login_out_main, "logout", "forget that token"},
-	{"policy", cli_policy, "policy  show|allow|deny|forget|accept|import|export|...",
-	 "the saved policies"},
-	{"learn", cli_learn, "learn   [--verify] [--diff OLD] TRACE...",
-	 "the narrowest sensible policy for a trace"},
-	{"why", cli_why, "why     [PATH [ACCESS]] | --last",
-	 "what the policy says of a path, and why"},
+	{"policy", cli_policy, "policy  show|allow|deny|edit|...", "the saved policies"},
+	{"learn", cli_learn, "learn   [--diff OLD] TRACE...", "the narrowest policy for a trace"},
+	{"why", cli_why, "why     [PATH [ACCESS]] | --last", "what decides about a path, and why"},
 	{"mcp", mcp_main, "mcp     [OPTIONS]", "the tools as an MCP server on stdio"},
 	{"doctor", cli_doctor, "doctor  [--json]", "can this machine supervise? tries it"},
 	{"completion", completion_main, "completion bash|zsh|fish", "the shell's completions"},
@@ -54,12 +48,11 @@ static int complete(int argc, char **argv)
 static void help(FILE *out)
 {
 	fputs("Usage: warder SUBCOMMAND ...\n"
-	      "Runs tools behind a Landlock wall, sees exactly what the kernel refused, asks, goes "
-	      "on.\n\n",
+	      "Runs tools behind a Landlock wall, sees what the kernel refused, asks, goes on.\n\n",
 	      out);
 	for (size_t i = 0; subcommands[i].name; i++)
 		if (subcommands[i].synopsis)
-			fprintf(out, "  warder %-55s %s\n", subcommands[i].synopsis,
+			fprintf(out, "  warder %-34s %s\n", subcommands[i].synopsis,
 				subcommands[i].help);
 	fputs("\n  warder --version | --help | SUBCOMMAND --help\n\n"
 	      "  warder run -- make test              refuse and name what it touches outside\n"

@@ -322,9 +322,10 @@ static void help(void)
 {
 	puts("Usage: warder mcp [OPTIONS]\n"
 	     "The agent's tools as an MCP server on stdin and stdout: read_file, write_file,\n"
-	     "edit_file, list_dir and run_shell, each call behind the wall, in the directory that\n"
-	     "it is started in. What the wall refuses is asked about by the client (elicitation),\n"
-	     "or stays refused, and the answer names the command that would allow it.\n"
+	     "edit_file, list_dir and run_shell, each call behind the wall, in the directory\n"
+	     "that it is started in. What the wall refuses is asked about by the client\n"
+	     "(elicitation), or stays refused, and the answer names the command that would\n"
+	     "allow it.\n"
 	     "\n"
 	     "  -r -w -x PATH, --rule 'RULE', --deny PATH, --policy FILE, --preset NAME,\n"
 	     "  --no-preset NAME, --no-presets, --project DIR, --on-denial hold|report,\n"

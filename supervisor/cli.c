@@ -411,7 +411,7 @@ void cli_options_help(bool agent)
 			snprintf(letter, sizeof letter, "-%c, ", rows[k].letter);
 		snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[k].name,
 			 rows[k].value ? " " : "", rows[k].value ? rows[k].value : "");
-		printf("  %-34s %s\n", left, rows[k].help);
+		printf("  %-33s %s\n", left, rows[k].help);
 	}
 }
 

@@ -28,21 +28,20 @@
 static const char help[] =
 	"Usage: warder ask [--once] [RUN]\n"
 	"       warder ask --json [RUN]\n"
-	"Answer the questions of runs that were started with --ask socket: of every run that "
-	"there\n"
-	"is or that comes, or of the one whose name begins with RUN (warder run says it, -v).\n"
+	"Answer the questions of runs that were started with --ask socket: of every run\n"
+	"that there is or that comes, or of the one whose name begins with RUN (warder\n"
+	"run -v says it).\n"
 	"\n"
 	"  --once            end as soon as nothing is left to answer (for a tmux popup)\n"
-	"  --json            no terminal: one run's events on stdout, answers on stdin (JSON "
-	"lines)\n"
+	"  --json            no terminal: one run's events on stdout, answers on stdin\n"
 	"  -h, --help        this text\n"
 	"\n"
-	"Ctrl-C says no to what stands on the screen and ends. What is not answered stays open.\n"
+	"Ctrl-C says no to what stands on the screen and ends; the rest stays open.\n"
 	"\n"
 	"  warder run --ask socket -- make      in one terminal, or in an editor's task\n"
 	"  tmux popup -E 'warder ask --once'    in another\n"
 	"\n"
-	"Status: 0 fine, 1 no such run, or nothing to answer, 2 usage, 125 could not do it.\n";
+	"Status: 0 fine, 1 no such run, or nothing to answer, 2 usage, 125 failed.\n";
 
 struct asked_run {
 	struct visit *visit; /* NULL: free */

@@ -15,24 +15,23 @@
 
 static const char help[] =
 	"Usage: warder learn [OPTIONS] TRACE...\n"
-	"The narrowest sensible policy for what the traces did, on stdout: a rule a line, behind\n"
-	"it who needed it, how often, and what else it opens. Sensitive things make no rule; they\n"
-	"are listed at the end. It is for runs with the presets system, tmp and project.\n"
+	"The narrowest sensible policy for what the traces did, on stdout: a rule a line,\n"
+	"behind it who needed it, how often, and what else it opens. Sensitive things\n"
+	"make no rule; they are listed at the end. It is for runs with the presets\n"
+	"system, tmp and project.\n"
 	"\n"
 	"TRACE is of warder record, or the text of strace -f; - is standard input.\n"
 	"\n"
-	"  --verify        go through the traces again under that policy: is all of it allowed, "
-	"and\n"
-	"                  nothing more than the comments say? What is found goes to stderr\n"
+	"  --verify        go through the traces again under that policy: is all of it\n"
+	"                  allowed, and nothing more than the comments say? To stderr\n"
 	"  --diff OLD      only what the traces need beyond the policy OLD\n"
 	"  --project DIR   the project of the result (default: the first trace's)\n"
 	"  --cwd DIR       where the first process of a strace started (default: here)\n"
 	"\n"
 	"  warder learn trace.jsonl | warder policy import -\n"
-	"  warder learn --verify --diff ~/.config/warder/policy monday.jsonl tuesday.jsonl\n"
+	"  warder learn --verify --diff old.policy monday.jsonl tuesday.jsonl\n"
 	"\n"
-	"Status: 0 fine, 1 not verified, or --diff found something, 2 usage, 125 could not do "
-	"it.\n";
+	"Status: 0 fine, 1 not verified, or --diff found something, 2 usage, 125 failed.\n";
 
 struct request {
 	bool verify;

@@ -17,30 +17,29 @@
 #include <string.h>
 
 static const char help[] =
-	"Usage: warder policy show [--effective] [--json]  the saved rules, or all that apply\n"
-	"       warder policy check [--json] [FILE]        errors, and rules that look wrong\n"
+	"Usage: warder policy show [--effective] [--json] saved rules, or all that apply\n"
+	"       warder policy check [--json] [FILE]       errors, and what looks wrong\n"
 	"       warder policy allow|deny|ask|forbid [ACCESS] PATH [exact]\n"
-	"       warder policy forget PATH [ACCESS]         remove the rules about exactly PATH\n"
-	"       warder policy accept [--yes]               what the project's .warder.policy says\n"
-	"       warder policy edit                         in $VISUAL or $EDITOR, checked\n"
-	"       warder policy import [--yes] FILE|-        policy lines, or landlockconfig JSON\n"
-	"       warder policy export [--effective] [--format landlockconfig|landrun] [FILE]\n"
-	"       warder policy merge FILE...                policies, or results of replays, as "
-	"one\n"
-	"       warder policy path                         the file they are saved in\n"
+	"       warder policy forget PATH [ACCESS]        the rules about exactly PATH\n"
+	"       warder policy accept [--yes]              the project's .warder.policy\n"
+	"       warder policy edit                        in $VISUAL or $EDITOR, checked\n"
+	"       warder policy import [--yes] FILE|-       policy, or landlockconfig JSON\n"
+	"       warder policy export [--effective] [--format landlockconfig|landrun]\n"
+	"                            [FILE]\n"
+	"       warder policy merge FILE...               policies, or replays, as one\n"
+	"       warder policy path                        the file they are saved in\n"
 	"\n"
-	"  --project[=DIR]  the project's saved policy (and the project of DIR, not of the cwd)\n"
-	"  --effective      presets too: with where each rule comes from, since when, last use\n"
+	"  --project[=DIR]  the project's saved policy (DIR's, in place of the cwd's)\n"
+	"  --effective      presets too: where each rule comes from, since when, last use\n"
 	"  --yes            save without asking        --json  one JSON object on stdout\n"
 	"\n"
 	"ACCESS: r, w, x together, or names with commas; none means all of them:\n"
 	"  read list exec write create delete move meta connect ioctl\n"
-	"PATH and everything below it; with `exact` only itself; * ? and ** make a pattern.\n"
+	"PATH and all below it; with `exact` only itself; * ? and ** make a pattern.\n"
 	"\n"
 	"  warder policy allow rw ~/.npm\n"
 	"  warder policy --project deny r '**/.env'\n"
-	"\n"
-	"Status: 0 fine, 1 no (nothing to forget, errors, not all said), 2 usage, 125 failed.\n";
+	"Status: 0 fine, 1 no (nothing to forget, errors, a part), 2 usage, 125 failed.\n";
 
 static int path(struct policycli *c, int argc, char **argv)
 {

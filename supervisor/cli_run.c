@@ -21,27 +21,24 @@
 static void help(void)
 {
 	puts("Usage: warder run [OPTIONS] [--] COMMAND [ARG...]\n"
-	     "Run COMMAND behind a wall: what the policy does not allow is refused by the kernel,\n"
-	     "named exactly, asked about, and where granted done in place.\n");
+	     "Run COMMAND behind a wall: what the policy does not allow is refused by the\n"
+	     "kernel, named exactly, asked about, and where granted done in place.\n");
 	cli_options_help(false);
-	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed "
-	     "and\n"
-	     "nothing was run, 126 not executable, 127 not found.\n\n"
-	     "  warder run -- npm install            ask about what it touches outside the "
-	     "project\n"
+	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed\n"
+	     "and nothing was run, 126 not executable, 127 not found.\n\n"
+	     "  warder run -- npm install      ask about what it touches outside the project\n"
 	     "  warder run --on-denial report --report r.json -r ~/.gitconfig -- make -j4");
 }
 
 static void help_record(void)
 {
 	puts("Usage: warder record -o TRACE [OPTIONS] [--] COMMAND [ARG...]\n"
-	     "Run COMMAND as `warder run` does, with its options and its status, and write down\n"
-	     "every watched call: what it named, what it returned, what was decided.\n\n"
-	     "  -o, --output TRACE   the file, complete once it has this name; *.zst: compressed\n"
+	     "Run COMMAND as `warder run` does, with its options and its status, and write\n"
+	     "down every watched call: what it named, what it returned, what was decided.\n\n"
+	     "  -o, --output TRACE   the file, complete once so named; *.zst: compressed\n"
 	     "  --permissive         no wall: learn what a program that one trusts needs\n\n"
-	     "All other options: warder run --help. Read a trace with warder replay, learn from "
-	     "it\n"
-	     "with warder learn; docs/traces.md tells each field.\n\n"
+	     "All other options: warder run --help. Read a trace with warder replay, learn\n"
+	     "from it with warder learn; docs/traces.md tells each field.\n\n"
 	     "  warder record -o t.jsonl -- make test\n"
 	     "  warder record --permissive -o t.jsonl.zst -- npm install");
 }
@@ -350,6 +347,7 @@ static int run_command(const struct cli_options *o, char **argv, struct session 
 		       const struct inherited *in)
 {
 	extern char **environ;
+	const char *no = environ_get(environ, "NO_COLOR");
 	struct engine_command c;
 	struct engine_outcome out;
 	struct tracewrite *trace = NULL;

@@ -16,17 +16,16 @@
 static const char help[] =
 	"Usage: warder session list [--json]\n"
 	"       warder session end NAME...\n"
-	"Runs with --session NAME share their answers and a temporary directory until the session\n"
-	"is ended: what was answered \"session\" in one is not asked in the next.\n"
+	"Runs with --session NAME share their answers and a temporary directory until the\n"
+	"session is ended: what was answered \"session\" in one is not asked in the next.\n"
 	"\n"
-	"  list              each session: since when, how many answers, whether a run uses it\n"
+	"  list              each session: since when, how many answers, whether in use\n"
 	"  end               forget the answers, remove the temporary directory\n"
 	"\n"
 	"  warder run --session nightly -- make\n"
 	"  warder session end nightly\n"
 	"\n"
-	"Status: 0 fine, 1 there is no such session or a run uses it, 2 usage, 125 could not do "
-	"it.\n";
+	"Status: 0 fine, 1 no such session, or a run uses it, 2 usage, 125 failed.\n";
 
 static int usage(const char *what)
 {
