@@ -265,13 +265,14 @@ static void answer(struct prompt *p, bool allow, enum lifetime lifetime)
 		answer_all(p, a);
 }
 
+/* While its call is still held: refused first, the command might end by itself before it comes. */
 static void interrupt(struct prompt *p)
 {
-	refuse_all(p);
 	if (p->options.interrupt)
 		p->options.interrupt(p->options.arg);
 	else if (p->pty)
 		pty_interrupt(p->pty);
+	refuse_all(p);
 }
 
 static void choose(struct prompt *p, size_t scope)
