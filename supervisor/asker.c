@@ -73,8 +73,10 @@ bool asker_answers(const struct run *r)
 
 int asker_open_prompt(struct run *r)
 {
+	extern char **environ; /* the terminal is ours; the command's TERM may be another */
 	struct prompt_options o = {.home = r->session->home,
 				   .color = r->command->color,
+				   .dumb = prompt_is_dumb(environ),
 				   .interrupt = interrupt_command,
 				   .arg = r};
 	const struct engine_command *c = r->command;

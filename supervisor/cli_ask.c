@@ -246,12 +246,12 @@ static int watch_directory(struct asking *k)
 static int open_queue(struct asking *k)
 {
 	extern char **environ;
-	const char *term = environ_get(environ, "TERM"), *no = environ_get(environ, "NO_COLOR");
+	const char *no = environ_get(environ, "NO_COLOR");
 	const struct ask_front counts = {
 		.self = k, .asked = on_asked, .settled = on_settled, .cancelled = on_cancelled};
 	const struct prompt_options o = {.home = k->store.home,
 					 .color = !(no && *no),
-					 .dumb = !term || !strcmp(term, "dumb"),
+					 .dumb = prompt_is_dumb(environ),
 					 .interrupt = on_interrupt,
 					 .arg = k};
 	int err = loop_new(&k->loop);

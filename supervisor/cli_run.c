@@ -364,7 +364,7 @@ static int run_command(const struct cli_options *o, char **argv, struct session 
 	c.own_terminal = true;
 	c.keep_from = c.keep_to = in->fd;
 	c.keep_len = in->len;
-	c.color = isatty(STDERR_FILENO) && !environ_get(environ, "NO_COLOR");
+	c.color = isatty(STDERR_FILENO) && !(no && *no);
 	c.hooks.say = say;
 	c.hooks.arg = (void *)o;
 	int err = engine_run(s, &c, &out);

@@ -1,5 +1,6 @@
 #include "supervisor/prompt.h"
 
+#include "supervisor/environ.h"
 #include "supervisor/prompt_paint.h"
 #include "supervisor/term.h"
 #include "tracer/util.h"
@@ -55,6 +56,12 @@ static void emit(struct prompt *p, const struct buf *text)
 	if (!buf_error(&out))
 		term_write(p->term, buf_str(&out), out.len);
 	buf_free(&out);
+}
+
+bool prompt_is_dumb(char *const *env)
+{
+	const char *term = environ_get(env, "TERM");
+	return !term || !*term || !strcmp(term, "dumb");
 }
 
 static void emit_str(struct prompt *p, const char *s)

@@ -15,12 +15,14 @@ struct prompt;
 struct prompt_options {
 	const char *home; /* shown as ~; a loan until prompt_free() */
 	bool color;
-	bool dumb; /* TERM=dumb: nothing is painted over, no escape sequences */
-	/* Ctrl-C: after the "no", tell the command (NULL: pty_interrupt where there is a pty) */
+	bool dumb; /* prompt_is_dumb(): nothing is painted over, no escape sequences */
+	/* Ctrl-C: before the "no", tell the command (NULL: pty_interrupt where there is a pty) */
 	void (*interrupt)(void *arg);
 	void *arg;
 };
 
+/* Says TERM of env that the terminal knows no escape sequences? */
+bool prompt_is_dumb(char *const *env);
 /*
  * p may be NULL (no inner terminal): /dev/tty is opened by itself. -ENXIO: no terminal. All of l,
  * a and p must outlive it.

@@ -169,11 +169,11 @@ static void on_signal(void *arg, const struct signalfd_siginfo *info)
 static int open_queue(struct asking *k)
 {
 	extern char **environ;
-	const char *term = environ_get(environ, "TERM"), *no = environ_get(environ, "NO_COLOR");
+	const char *no = environ_get(environ, "NO_COLOR");
 	const struct ask_front goes_on = {.self = k, .settled = on_settled};
 	const struct prompt_options o = {.home = k->home,
 					 .color = !(no && *no),
-					 .dumb = !term || !strcmp(term, "dumb"),
+					 .dumb = prompt_is_dumb(environ),
 					 .interrupt = on_interrupt,
 					 .arg = k};
 	int err = loop_new(&k->loop);

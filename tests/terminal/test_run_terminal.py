@@ -205,6 +205,18 @@ class Questions(unittest.TestCase):
             t.wait_for("outside words")
             self.assertIn("x\ny\ndone", t.run("clear; cat log"))
 
+    def test_a_dumb_terminal_gets_no_escape_sequence(self):
+        with Terminal() as t:
+            t.write_outside("notes", "outside words\n")
+            for term in ("TERM=dumb", "TERM="):
+                self.ask(t, f"clear; {term} script -qec 'warder run -- cat ../outside/notes' raw; clear", "y")
+                with open(os.path.join(t.project, "raw"), encoding="utf-8") as f:
+                    raw = f.read()
+                self.assertIn("[y] once", raw)
+                self.assertIn("allowed once", raw)
+                self.assertIn("outside words", raw)
+                self.assertNotIn("\x1b", raw)
+
     def test_details_show_who_made_the_call(self):
         with Terminal() as t:
             t.write_outside("notes", "outside words\n")
