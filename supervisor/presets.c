@@ -270,7 +270,8 @@ int preset_add_project(struct policy *p, const struct project *project,
 	*ret_note = NULL;
 	if (project->too_wide)
 		return note(ret_note, "the project would be ", project->dir,
-			    ", which is too wide: nothing of it is opened");
+			    ", which is too wide: nothing of it is opened; go into a project, or "
+			    "give --project DIR");
 	struct policy_vars here = *vars;
 	here.project = project->dir;
 	size_t before = policy_len(p);
