@@ -3,6 +3,7 @@
 #include "agent/http.h"
 #include "agent/login.h"
 #include "agent/provider.h"
+#include "agent/termwidth.h"
 #include "supervisor/cli.h"
 #include "supervisor/doctor.h"
 #include "supervisor/environ.h"
@@ -152,12 +153,13 @@ static int examine(bool json)
 	struct doctor d = {.env = environ};
 	struct buf out = {0};
 	const char *no = environ_get(environ, "NO_COLOR");
+	bool tty = isatty(STDOUT_FILENO);
 	doctor_examine(&d);
 	probe_provider(&d);
 	if (json)
 		doctor_write_json(&d, &out);
 	else
-		doctor_write(&d, isatty(STDOUT_FILENO) && !(no && *no), &out);
+		doctor_write(&d, tty && !(no && *no), tty ? termwidth(STDOUT_FILENO) : 0, &out);
 	bool fine = doctor_supervises(&d), failed = d.failed;
 	doctor_release(&d);
 	int status = put(&out);

@@ -2,8 +2,10 @@
 
 #include "supervisor/doctor_probes.h"
 #include "supervisor/escape.h"
+#include "supervisor/prose.h"
 #include "tracer/util.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
@@ -106,6 +108,8 @@ bool doctor_supervises(const struct doctor *d)
 	return !d->failed;
 }
 
+enum { COLUMN_WHAT = 22, COLUMNS_MIN = 50 };
+
 static void write_status(enum doctor_status status, bool color, struct buf *out)
 {
 	if (color)
@@ -114,23 +118,32 @@ static void write_status(enum doctor_status status, bool color, struct buf *out)
 		buf_addf(out, "%-9s", words[status].word);
 }
 
-void doctor_write(const struct doctor *d, bool color, struct buf *out)
+static void write_words(const struct doctor_finding *f, bool color, size_t width, struct buf *out)
 {
-	for (size_t i = 0; i < d->len; i++) {
-		const struct doctor_finding *f = &d->finding[i];
-		buf_addf(out, "%-11s ", f->probe);
-		write_status(f->status, color, out);
-		buf_add_char(out, ' ');
-		escape_add_str(out, f->what ? f->what : "");
-		if (f->took_us >= 0)
-			buf_addf(out, " (%.1f ms)", (double)f->took_us / 1000);
-		buf_add_char(out, '\n');
-		if (!f->fix)
-			continue;
-		buf_addf(out, "%-21s -> ", "");
-		escape_add_str(out, f->fix);
-		buf_add_char(out, '\n');
+	struct buf what = {0}, fix = {0};
+	escape_add_str(&what, f->what ? f->what : "");
+	if (f->took_us >= 0)
+		buf_addf(&what, " (%.1f ms)", (double)f->took_us / 1000);
+	escape_add_str(&fix, f->fix);
+	buf_addf(out, "%-11s ", f->probe);
+	write_status(f->status, color, out);
+	buf_add_char(out, ' ');
+	prose_add(out, buf_str(&what), COLUMN_WHAT, width);
+	if (f->fix) {
+		buf_addf(out, "%*s-> ", COLUMN_WHAT, "");
+		prose_add(out, buf_str(&fix), COLUMN_WHAT + 3, width);
 	}
+	out->failed |= what.failed || fix.failed;
+	buf_free(&what);
+	buf_free(&fix);
+}
+
+void doctor_write(const struct doctor *d, bool color, size_t columns, struct buf *out)
+{
+	/* The last column stays empty; below the least, wrapping is the terminal's. */
+	size_t width = columns >= COLUMNS_MIN ? columns - 1 : SIZE_MAX;
+	for (size_t i = 0; i < d->len; i++)
+		write_words(&d->finding[i], color, width, out);
 	buf_add_str(out, doctor_supervises(d)
 				 ? "\nThis machine can supervise.\n"
 				 : "\nThis machine can't supervise: see what is missing above.\n");

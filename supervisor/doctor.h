@@ -58,8 +58,11 @@ void doctor_fix(struct doctor *d, struct doctor_finding *f, const char *fix, ...
 
 /* Nothing vital is missing. */
 bool doctor_supervises(const struct doctor *d);
-/* For people: a line a finding, its fix below it. */
-void doctor_write(const struct doctor *d, bool color, struct buf *out);
+/*
+ * For people: a line a finding, its fix below it; of a terminal of so many columns (0: any) several
+ * where one is too short.
+ */
+void doctor_write(const struct doctor *d, bool color, size_t columns, struct buf *out);
 /*
  * One object: {"warder_doctor":1, "version", "supervises", "probes":[...], "files":[...]}; of a
  * file its "path", "calls", "can", "room", "others" (tracer/sites.h), and in "slow" each place that

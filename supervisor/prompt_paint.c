@@ -1,8 +1,8 @@
 #include "supervisor/prompt_paint.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/prose.h"
 #include "supervisor/stack.h"
-#include "tracer/json.h"
 #include "tracer/util.h"
 
 #include <string.h>
@@ -117,55 +117,15 @@ static const char *program_of(const struct question *q)
 
 /* ---- lines ---- */
 
-/* Columns of the one character at p, and its bytes. */
-static size_t char_width(const char *p, size_t *ret_bytes)
-{
-	char one[5] = {0};
-	size_t n = json_utf8_len(p, strlen(p));
-	*ret_bytes = n ? n : 1;
-	memcpy(one, p, *ret_bytes);
-	return escape_width(one);
-}
-
-/* The bytes of text that fit into `room` columns; at least one character. */
-static size_t fitting(const char *text, size_t room)
-{
-	size_t at = 0, used = 0, bytes;
-	while (text[at]) {
-		used += char_width(text + at, &bytes);
-		if (used > room && at)
-			break;
-		at += bytes;
-	}
-	return at;
-}
-
 /* Text (escaped already) from column `col` on; what does not fit goes on below it. */
 static void add_wrapped(struct buf *out, const char *text, size_t col, size_t width)
 {
 	for (;;) {
-		size_t n = fitting(text, width - col);
+		size_t n = prose_fitting(text, width - col);
 		buf_add(out, text, n);
 		text += n;
 		if (!*text)
 			break;
-		buf_addf(out, "\n%*s", (int)col, "");
-	}
-	buf_add_char(out, '\n');
-}
-
-/* The same for sentences of ours: between words, where the line has one. */
-static void add_prose(struct buf *out, const char *text, size_t col, size_t width)
-{
-	for (;;) {
-		size_t n = fitting(text, width - col);
-		const char *space = text[n] ? memrchr(text, ' ', n + 1) : NULL;
-		size_t part = space && space != text ? (size_t)(space - text) : n;
-		buf_add(out, text, part);
-		text += part;
-		if (!*text)
-			break;
-		text += part && *text == ' ';
 		buf_addf(out, "\n%*s", (int)col, "");
 	}
 	buf_add_char(out, '\n');
@@ -221,7 +181,7 @@ static void paint_head(struct buf *out, const struct question *q, const struct p
 	}
 	if (v->waiting > 1)
 		buf_addf(&text, "  (%zu questions wait)", v->waiting);
-	add_prose(out, buf_str(&text), strlen("warder: "), width_of(v));
+	prose_add(out, buf_str(&text), strlen("warder: "), width_of(v));
 	buf_free(&text);
 }
 
@@ -274,13 +234,13 @@ static void paint_what(struct buf *out, const struct question *q, const struct p
 		struct buf text = {0};
 		escape_add_str(&text, q->note);
 		add_label(out, "because");
-		add_prose(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+		prose_add(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
 		buf_free(&text);
 	}
 	if (q->sensitive) {
 		buf_add_str(out, "  ");
 		warn(out, v, "sensitive:");
-		add_prose(out, " secrets or settings are kept here", 2 + strlen("sensitive:"),
+		prose_add(out, " secrets or settings are kept here", 2 + strlen("sensitive:"),
 			  width_of(v));
 	}
 }
@@ -309,7 +269,7 @@ static void paint_stack(struct buf *out, const struct prompt_view *v)
 	struct buf text = {0};
 	buf_addf(&text, "← %s", end);
 	add_label(out, "");
-	add_prose(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+	prose_add(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
 	buf_free(&text);
 }
 
@@ -363,7 +323,7 @@ static void paint_scope(struct buf *out, const struct question *q, unsigned i,
 	add_surplus(&text, s);
 	if (s->sensitive)
 		buf_add_str(&text, ", sensitive");
-	add_prose(out, buf_str(&text), col, width_of(v));
+	prose_add(out, buf_str(&text), col, width_of(v));
 	buf_free(&raw);
 	buf_free(&text);
 }
@@ -485,7 +445,7 @@ static void paint_help(struct buf *out, const struct prompt_view *v)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		size_t pad = HELP_KEYS_WIDTH - escape_width(rows[i][0]);
 		buf_addf(out, "  %s%*s", rows[i][0], (int)pad, "");
-		add_prose(out, rows[i][1], 2 + HELP_KEYS_WIDTH, width_of(v));
+		prose_add(out, rows[i][1], 2 + HELP_KEYS_WIDTH, width_of(v));
 	}
 }
 
@@ -545,7 +505,7 @@ static void paint_line(struct buf *out, const char *verdict, const struct questi
 	buf_add_char(out, ' ');
 	buf_addf(&text, "%s: ", verdict);
 	add_subject(&text, q, s, once, v);
-	add_prose(out, buf_str(&text), strlen("warder: "), width_of(v));
+	prose_add(out, buf_str(&text), strlen("warder: "), width_of(v));
 	buf_free(&text);
 }
 
