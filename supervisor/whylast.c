@@ -137,7 +137,7 @@ static void add_reason(struct buf *out, const struct json *d)
 	else if (is_str(d, "by", "policy"))
 		buf_add_str(out, "a rule said so");
 	else
-		buf_add_str(out, "nobody was there to be asked");
+		buf_add_str(out, "nobody was asked");
 	if (rule) {
 		buf_add_str(out, ": ");
 		escape_add_str(out, rule);

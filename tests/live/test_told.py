@@ -53,7 +53,7 @@ class Move(RunCase):
         self.assertEqual((MOVED, GAINED), (denial["access"], denial["gained"]))
         self.assertIn(f"(mv, 1×, then exited 1; {GAINS}); to allow: ", done.err)
         last = self.native(WARDER, "why", "--last").out
-        self.assertIn(f"nobody was there to be asked ({GAINS})\n", last)
+        self.assertIn(f"nobody was asked ({GAINS})\n", last)
         self.assertNotIn("own permissions", last)
 
     def test_the_question_says_why(self):

@@ -217,7 +217,7 @@ class Last(RunCase):
         self.run_plain("--", "sh", "-c", f"cat {self.secret}; echo > {self.outside}/new; exit 3")
         done = self.last(status=1, cwd=self.home)
         self.assertRegex(done.out, r"\Ash -c .*\(.*, exit 3, in .*/project\)\n")
-        self.assertIn("1. cat was refused read (openat, 1×): nobody was there to be asked\n", done.out)
+        self.assertIn("1. cat was refused read (openat, 1×): nobody was asked\n", done.out)
         self.assertIn(f"change  warder policy allow read {self.secret}", done.out)
         self.assertIn("2. sh was refused write,create (openat, 1×)", done.out)
         self.native(WARDER, "policy", "allow", "rw", self.outside)
