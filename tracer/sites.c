@@ -205,6 +205,9 @@ static int count_segment(const struct layout *l, const Elf64_Phdr *ph, struct si
 	x.where.end = x.where.start + ((ph->p_filesz + skew + PAGE - 1) & -(uint64_t)PAGE);
 	if (elfmem_text(getpid(), x.base, ph->p_vaddr, ph->p_offset, &x.elf) < 0)
 		return 0;
+	/* It reads what lies where headers are, which need not be what this was laid out by. */
+	if (x.elf.end > ph->p_vaddr + ph->p_filesz)
+		return -ENOEXEC;
 	x.os = objects_new();
 	if (!x.os)
 		return -ENOMEM;

@@ -140,6 +140,44 @@ Test(sites, a_file_that_lies)
 	}
 }
 
+/* What lies where the headers should be says something else than they do. */
+Test(sites, a_second_header_that_lies, .timeout = 30)
+{
+	static uint8_t bytes[3 * SIZE];
+	const Elf64_Phdr liar = {.p_type = PT_LOAD,
+				 .p_offset = SIZE,
+				 .p_vaddr = 0x400000,
+				 .p_filesz = SIZE,
+				 .p_memsz = SIZE,
+				 .p_flags = PF_R};
+	const Elf64_Phdr text = {.p_type = PT_LOAD,
+				 .p_offset = 2 * SIZE,
+				 .p_vaddr = 0x401000,
+				 .p_filesz = SIZE,
+				 .p_memsz = SIZE,
+				 .p_flags = PF_R | PF_X};
+	struct file f;
+	struct sites s = {.calls = 7};
+
+	file_new(&f, OPENAT SYSCALL RET, 8);
+	memset(bytes, 0x90, sizeof(bytes));
+	for (int i = 0; i < 2; i++) {
+		Elf64_Phdr *ph = (Elf64_Phdr *)(bytes + i * SIZE + sizeof(Elf64_Ehdr));
+		memcpy(bytes + i * SIZE, f.bytes, sizeof(Elf64_Ehdr));
+		((Elf64_Ehdr *)(bytes + i * SIZE))->e_phnum = 2;
+		ph[0] = liar;
+		ph[1] = text;
+		ph[1].p_filesz <<= 16 * i;
+	}
+	FILE *out = fopen(f.path, "we");
+	cr_assert_not_null(out);
+	cr_assert_eq(fwrite(bytes, 1, sizeof(bytes), out), sizeof(bytes));
+	cr_assert_eq(fclose(out), 0);
+	cr_expect_eq(sites_count(f.path, &s), -ENOEXEC);
+	cr_expect_eq(s.calls, 7u);
+	unlink(f.path);
+}
+
 Test(sites, what_is_no_file)
 {
 	struct sites s;
