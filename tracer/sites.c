@@ -20,6 +20,10 @@
 #define SPAN_MAX     (1ull << 32) /* of addresses: no honest program is larger */
 #define PAGE	     4096u
 #define SYSCALL_SIZE 2
+/* node has 95 MiB and a thousand places where the two bytes lie; a file may have nothing else.
+ */
+#define TEXT_MAX   (1ull << 30)
+#define PLACES_MAX 32768
 
 /* A file, laid out in this process's memory as its headers say; only read. */
 struct layout {
@@ -114,6 +118,12 @@ struct text {
 	const struct object *known; /* may be NULL */
 };
 
+/* What may still be looked at of the file. */
+struct bounds {
+	uint64_t text;
+	unsigned places;
+};
+
 static bool is_known(const struct text *x, uint64_t offset)
 {
 	for (size_t i = 0; x->known && i < x->known->len; i++)
@@ -178,21 +188,28 @@ static bool is_call(const struct text *x, uint64_t at, int32_t *ret_nr)
 	return false;
 }
 
-/* Only what leads to the two bytes is decoded. */
-static void count_all(struct text *x)
+/* Only what leads to the two bytes is decoded. 0 or -E2BIG. */
+static int count_all(struct text *x, struct bounds *left)
 {
 	const uint8_t *p = (const uint8_t *)(uintptr_t)x->where.start;
 	const uint8_t *end = (const uint8_t *)(uintptr_t)x->elf.end;
 	int32_t nr;
 
+	if ((uint64_t)(end - p) > left->text)
+		return -E2BIG;
+	left->text -= (uint64_t)(end - p);
 	while ((p = memmem(p, (size_t)(end - p), "\x0f\x05", SYSCALL_SIZE))) {
+		if (!left->places--)
+			return -E2BIG;
 		if (is_call(x, (uintptr_t)p, &nr))
 			count(x, (uintptr_t)p, nr);
 		p += SYSCALL_SIZE;
 	}
+	return 0;
 }
 
-static int count_segment(const struct layout *l, const Elf64_Phdr *ph, struct sites *s)
+static int count_segment(const struct layout *l, const Elf64_Phdr *ph, struct bounds *left,
+			 struct sites *s)
 {
 	struct text x = {.found = s, .base = (uintptr_t)l->at};
 	uint64_t skew = ph->p_vaddr % PAGE;
@@ -213,15 +230,16 @@ static int count_segment(const struct layout *l, const Elf64_Phdr *ph, struct si
 		return -ENOMEM;
 	x.known = objects_survey(x.os, getpid(), &x.where, x.base);
 	s->room += (unsigned)objects_room(&x.where, &x.elf);
-	count_all(&x);
+	int r = count_all(&x, left);
 	objects_free(x.os);
-	return 0;
+	return r;
 }
 
 int sites_count(const char *path, struct sites *ret)
 {
 	struct sites s = {0};
 	struct layout l = {0};
+	struct bounds left = {TEXT_MAX, PLACES_MAX};
 	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
@@ -229,7 +247,7 @@ int sites_count(const char *path, struct sites *ret)
 	int r = lay_out(fd, &l);
 	for (unsigned i = 0; r == 0 && i < l.phs; i++)
 		if (l.ph[i].p_type == PT_LOAD && (l.ph[i].p_flags & PF_X) && l.ph[i].p_filesz)
-			r = count_segment(&l, &l.ph[i], &s);
+			r = count_segment(&l, &l.ph[i], &left, &s);
 	if (l.at)
 		munmap(l.at, l.span);
 	if (r == 0)

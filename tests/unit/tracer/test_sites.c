@@ -178,6 +178,40 @@ Test(sites, a_second_header_that_lies, .timeout = 30)
 	unlink(f.path);
 }
 
+/* Each place costs what stands before it: of one that is all places there would be no end. */
+Test(sites, a_file_without_measure, .timeout = 60)
+{
+	struct file f;
+	struct sites s = {.calls = 7};
+	size_t size = 1 << 20;
+	uint8_t *bytes = malloc(size);
+
+	cr_assert_not_null(bytes);
+	file_new(&f, SYSCALL, 2);
+	segment_of(&f)->p_filesz = segment_of(&f)->p_memsz = size;
+	for (size_t i = 0; i < size; i += 2)
+		memcpy(bytes + i, SYSCALL, 2);
+	memcpy(bytes, f.bytes, 0x100);
+	FILE *out = fopen(f.path, "we");
+	cr_assert_not_null(out);
+	cr_assert_eq(fwrite(bytes, 1, size, out), size);
+	cr_assert_eq(fclose(out), 0);
+	free(bytes);
+	cr_expect_eq(sites_count(f.path, &s), -E2BIG);
+	cr_expect_eq(s.calls, 7u);
+
+	/* Nor of one that is nothing but a length. */
+	memset(f.bytes + 0x100, 0, SIZE - 0x100);
+	segment_of(&f)->p_filesz = segment_of(&f)->p_memsz = 1ull << 31;
+	out = fopen(f.path, "we");
+	cr_assert_not_null(out);
+	cr_assert_eq(fwrite(f.bytes, 1, SIZE, out), (size_t)SIZE);
+	cr_assert_eq(fclose(out), 0);
+	cr_assert_eq(truncate(f.path, 1ll << 31), 0);
+	cr_expect_eq(sites_count(f.path, &s), -E2BIG);
+	unlink(f.path);
+}
+
 Test(sites, what_is_no_file)
 {
 	struct sites s;
