@@ -145,6 +145,26 @@ int policychange(struct policycli *c, const char *effect, int argc, char **argv)
 	return status;
 }
 
+/* Of the two files that `show` lists, is it the other one that has rules about the path? */
+static void say_saved_elsewhere(struct policycli *c, const char *path, uint32_t access)
+{
+	const char *other = c->for_project ? c->user_file : c->project_file;
+	struct policy *p;
+	if (policy_new(&p) < 0)
+		return;
+	bool found = false, loaded = policycli_load_saved(c, p) == 0;
+	for (size_t i = 0; loaded && i < policy_len(p) && !found; i++) {
+		const struct rule *rule = policy_at(p, i);
+		found = !strcmp(rule->path, path) && (rule->access & access) &&
+			!strcmp(rule->origin, other);
+	}
+	if (found)
+		fprintf(stderr,
+			"warder: %s saved policy has such a rule: say the same with%s --project\n",
+			c->for_project ? "your own" : "the project's", c->for_project ? "out" : "");
+	policy_free(p);
+}
+
 static int forget_path(struct policycli *c, const char *path, uint32_t access)
 {
 	size_t removed = 0;
@@ -156,6 +176,8 @@ static int forget_path(struct policycli *c, const char *path, uint32_t access)
 	escape_add_str(&out, policycli_file(c));
 	buf_add_char(&out, '\n');
 	int status = policycli_put(&out);
+	if (!status && !removed)
+		say_saved_elsewhere(c, path, access);
 	return status ? status : removed ? POLICYCLI_FINE : POLICYCLI_NO;
 }
 

@@ -2,6 +2,7 @@
 """What users of other tools complain about, A to D: what is seen, asked, and how often."""
 
 import os
+import stat
 import subprocess
 
 from run_help import NOBODY, WARDER, RunCase, allow, both_users, deny, main, needs, scope_of
@@ -116,6 +117,26 @@ class Done(RunCase):
         self.assertNothingAsked(done)
         self.assertTrue(os.access(os.path.join(self.outside, "a"), os.X_OK))
 
+    def test_case_B4(self):
+        """Whatever makes, names, moves or empties a thing: held, and done in place as if allowed from the start."""
+        for name in ("old", "from", "long"):
+            self.write(f"outside/{name}", "text\n")
+        for call in ("os.close(os.open('made', os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))", "os.mkdir('dir')",
+                     "os.unlink('old')", "os.rename('from', 'dir/to')", "os.symlink('long', 'symlink')",
+                     "os.link('long', 'link')", "os.truncate('long', 2)", "os.mkfifo('fifo')",
+                     "import socket; socket.socket(socket.AF_UNIX).bind('socket')"):
+            with self.subTest(call):
+                done = self.hold("--", "/usr/bin/python3", "-c", f"import os; os.chdir('{self.outside}'); {call}")
+                self.assertStatus(done)
+                self.assertEqual(1, done.report["runs"])
+                self.assertTrue(done.asked, done)
+        self.assertEqual(["dir", "fifo", "link", "long", "made", "socket", "symlink"], sorted(os.listdir(self.outside)))
+        self.assertEqual(("text\n", "te"), (self.read("outside/dir/to"), self.read("outside/link")))
+        modes = {n: os.lstat(os.path.join(self.outside, n)) for n in ("made", "fifo", "socket", "symlink")}
+        self.assertEqual({"made": stat.S_IFREG, "fifo": stat.S_IFIFO, "socket": stat.S_IFSOCK, "symlink": stat.S_IFLNK},
+                         {n: stat.S_IFMT(m.st_mode) for n, m in modes.items()})
+        self.assertEqual({self.uid}, {m.st_uid for m in modes.values()})
+
     def test_case_B5(self):
         secret = self.write("outside/secret", "s\n")
         done = self.hold("--", "bash", "-c", f"echo x >> log; cat {secret}")
@@ -144,6 +165,31 @@ class Often(RunCase):
         done = self.hold("--", "bash", "-c", f"for i in $(seq 60); do cat {files[0]}; done", answer=deny)
         self.assertEqual(1, len(done.asked))
         self.assertEqual(60, done.denials(files[0])[0]["count"])
+
+    def test_case_C2(self):
+        """What was saved is shown as it is, and can be forgotten."""
+        file = self.write("outside/file", "x\n")
+        def rules():
+            shown = self.native(WARDER, "policy", "show")
+            self.assertStatus(shown)
+            return [line.partition("  #")[0].strip() for line in shown.out.splitlines() if file in line]
+        self.assertStatus(self.hold("--", "cat", file, answer=allow("always")))
+        self.assertEqual([f"allow read {file} exact"], rules())
+        self.assertNothingAsked(self.hold("--", "cat", file, answer=deny))
+        self.assertEqual([(file, ["write"])], [(q["path"], q["access"]) for q in
+                                               self.hold("--", "sh", "-c", f"echo >> {file}", answer=deny).asked])
+        # Saved for the project: said to who looks for it in the user's own.
+        other = self.native(WARDER, "policy", "forget", file)
+        self.assertStatus(other, 1)
+        self.assertEqual("warder: the project's saved policy has such a rule: say the same with --project\n", other.err)
+        self.assertStatus(self.native(WARDER, "policy", "--project", "forget", file))
+        self.assertEqual([], rules())
+        self.assertStatus(self.native(WARDER, "policy", "allow", "read", file))
+        other = self.native(WARDER, "policy", "--project", "forget", file, "r")
+        self.assertEqual("warder: your own saved policy has such a rule: say the same without --project\n", other.err)
+        self.assertStatus(self.native(WARDER, "policy", "forget", file))
+        self.assertEqual("", self.native(WARDER, "policy", "forget", file).err)
+        self.assertEqual([file], [q["path"] for q in self.hold("--", "cat", file, answer=deny).asked])
 
     def test_case_D1(self):
         """Moves and links across directories: seen, asked, performed."""
