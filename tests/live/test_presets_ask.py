@@ -11,8 +11,16 @@ GO = {"main.go": "package main\n\nfunc main() { println(2) }\n", "go.mod": "modu
 CRATE = {"Cargo.toml": '[package]\nname = "sample"\nversion = "0.1.0"\nedition = "2021"\n', "src/main.rs": "fn main() {}\n"}
 NODE = {"package.json": '{"name": "app", "version": "1.0.0", "dependencies": {"lib": "file:lib"}}\n',
         "lib/package.json": '{"name": "lib", "version": "1.0.0"}\n'}
+PACKAGE = {"sample-1.0/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+                                        '[project]\nname = "sample"\nversion = "1.0"\n[tool.setuptools]\n'
+                                        'py-modules = ["sample"]\n',
+           "sample-1.0/sample.py": ""}
 POM = {"pom.xml": "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId>"
                   "<version>1</version><packaging>pom</packaging></project>\n"}
+
+
+def has_module(name):
+    return subprocess.run(["/usr/bin/python3", "-c", f"import {name}"], capture_output=True, check=False).returncode == 0
 
 
 @both_users
@@ -89,6 +97,14 @@ class FirstUse(FirstRun):
     @needs("npm")
     def test_case_I1_npm(self):
         self.check("node", "npm install --no-audit --no-fund", NODE, 1, first=True)
+
+    @needs("/usr/bin/python3")
+    def test_case_I1_pip(self):
+        if not all(has_module(name) for name in ("pip", "setuptools", "wheel")):
+            self.skipTest("no pip")
+        self.check("python", "/usr/bin/python3 -m venv --system-site-packages --without-pip env && tar czf sample-1.0.tar.gz "
+                             "sample-1.0 && env/bin/python -m pip install -q --no-index --no-build-isolation --find-links . sample",
+                   PACKAGE, 2)
 
     @needs("mvn")
     def test_case_I1_mvn(self):
