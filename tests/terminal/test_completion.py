@@ -99,6 +99,10 @@ class Words(unittest.TestCase):
             text = self.place.run(["warder", sub, "--help"])
             self.assertIn("Usage: warder " + sub, text)
             self.assertLessEqual(max(map(len, text.splitlines())), 100, sub)
+            # A screen, and two examples; run has a line for each of its many options.
+            self.assertLessEqual(len(text.splitlines()), 48 if sub == "run" else 24, sub)
+            examples = re.findall(rf"(?m)^  (?=\S).*\bwarder\b.*\b{sub}\b", text)
+            self.assertGreaterEqual(len(examples), 2, sub)
             shown = set(re.findall(r"(?m)^ +(?:-\w, )?(--[a-z][a-z-]+)", text))
             offered = {line.split("\t")[0] for line in
                        self.place.run(["warder", "complete", "2", "warder", sub, "--"]).splitlines()}
