@@ -76,7 +76,7 @@ class Agent(AgentCase):
         self.assertEqual(paths[0], self.outside + "/new.txt")
         self.assertIn(self.notes, paths)
 
-    def test_a_refused_call_is_not_run_a_third_time(self):
+    def test_case_G1_a_refused_call_is_not_run_a_third_time(self):
         counted = "echo run >> count; cat ../outside/notes.txt"
         status, result, _ = self.run_json(
             [message("", shell(counted)) for _ in range(21)] + [message("never")]
@@ -100,7 +100,7 @@ class Agent(AgentCase):
 
     # ---- what a tool gets ----
 
-    def test_no_secret_reaches_a_tool(self):
+    def test_case_G2_no_secret_reaches_a_tool(self):
         # Its own environment, and the agent's, which root may read whatever Landlock says.
         look = "env; echo; tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/$PPID/cmdline"
         secrets = {

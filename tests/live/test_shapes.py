@@ -209,7 +209,7 @@ class Shapes(ShapeCase):
         self.assertIn("does not work inside warder", note)
 
     @needs("strace")
-    def test_strace_says_why_itself(self):
+    def test_case_H2_strace_says_why_itself(self):
         done = self.run_report("--", "strace", "true")
         self.assertNotEqual(0, done.status)
         self.assertIn("ptrace", done.err)

@@ -251,7 +251,7 @@ class Questions(unittest.TestCase):
             self.assertIn("outside words", t.run("warder run -- cat ../outside/notes"))
             self.assertNotIn("[y]", t.screen())
 
-    def test_keys_typed_ahead_are_the_programs(self):
+    def test_case_C3_keys_typed_ahead_are_the_programs(self):
         with Terminal() as t:
             t.write_outside("notes", "outside words\n")
             t.line("warder run -- sh -c 'sleep 1; cat ../outside/notes; read line; echo got:$line'")
@@ -286,7 +286,7 @@ class Questions(unittest.TestCase):
             t.keys("n")
             t.wait_for("ready>")
 
-    def test_vim_is_repainted_after_a_question(self):
+    def test_case_C3_vim_is_repainted_after_a_question(self):
         with Terminal() as t:
             t.write_outside("notes", "outside words\n")
             t.line("warder run -- vim -u NONE -N file")

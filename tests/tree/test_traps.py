@@ -47,7 +47,7 @@ orphaned stopped groups                                     : test_an_orphaned_s
 detaching from a tree under a filter                        : - never done: the tree ends with us
 Privileges and nesting
 setuid and file capabilities                                : test_setuid test_su_says_so_itself
-programs that trace                                         : test_traces test_strace_says_why_itself
+programs that trace                                         : test_traces test_case_H2_strace_says_why_itself
 a tracee looks into the supervisor                          : test_nothing_of_it_is_read_written_or_signalled
 Yama 2 and 3, no ptrace: nothing is run                     : spawn_fails test_already_traced_runs_nothing
 no Landlock: nothing is run                                 : test_a_kernel_without_landlock_runs_nothing
