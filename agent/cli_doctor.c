@@ -159,7 +159,8 @@ static int examine(bool json)
 	if (json)
 		doctor_write_json(&d, &out);
 	else
-		doctor_write(&d, tty && !(no && *no), tty ? termwidth(STDOUT_FILENO) : 0, &out);
+		doctor_write(&d, termwidth_is_capable(STDOUT_FILENO) && !(no && *no),
+			     tty ? termwidth(STDOUT_FILENO) : 0, &out);
 	bool fine = doctor_supervises(&d), failed = d.failed;
 	doctor_release(&d);
 	int status = put(&out);

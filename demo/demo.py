@@ -23,11 +23,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 60  # seconds for one command
-READING_TIME = 0.8  # a person reads the question; keys within 300 ms are the program's
+READING_TIME = 3 if sys.stdout.isatty() else 0.8  # a person reads the question; keys within 300 ms are the program's
 
 
 def paint(text, code):
-    return f"\033[{code}m{text}\033[0m" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return text if plain else f"\033[{code}m{text}\033[0m"
 
 
 def say(text):

@@ -24,6 +24,13 @@ class Screens(unittest.TestCase):
                     self.assertRegex(line, START)
                     self.assertLess(len(line), width)
 
+    def test_colours_where_the_terminal_has_them(self):
+        with Terminal(height=60) as t:
+            for setting, coloured in (("TERM=screen", True), ("TERM=dumb", False), ("NO_COLOR=1", False)):
+                t.run(f"clear; {setting} script -qec 'warder doctor' raw >shown")
+                with open(os.path.join(t.project, "raw"), encoding="utf-8") as f:
+                    self.assertEqual(coloured, "\x1b" in f.read(), setting)
+
     def test_a_pipe_gets_a_line_a_finding(self):
         done = subprocess.run([WARDER, "doctor"], capture_output=True, text=True, timeout=60)
         for line in done.stdout.split("\n\nThis machine")[0].splitlines():
