@@ -158,6 +158,25 @@ class Doctor(RunCase):
         self.assertEqual(status, 1)
         self.only(found, "ptrace", "missing", "pidfd_getfd")
 
+    @unittest.skipUnless(platform.machine() == "x86_64", "there is no fast path")
+    def test_no_memory_can_be_written(self):
+        """As proc_mem.force_override has it: slower, and no less safe."""
+        found, status = self.doctor(fixture("locked_kernel"))
+        self.assertEqual(status, 0)
+        self.only(found, "fast", "degraded", "every watched call takes two", "only slower")
+        self.only(found, "refuse", "ok")
+
+    @unittest.skipIf(os.getuid(), "only root can mount")
+    def test_there_are_no_terminals_to_be_had(self):
+        script = ("mount -t tmpfs none /dev/pts && "
+                  f"exec setpriv --reuid={self.uid} --regid={self.uid} --clear-groups {WARDER} doctor --json")
+        p = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script],
+                           env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        line, = [f for f in json.loads(p.stdout)["probes"] if f["probe"] == "terminal"]
+        self.assertEqual(("missing", False), (line["status"], line["vital"]), line)
+        self.assertIn("mount devpts", line["fix"])
+        self.assertEqual(0, p.returncode, p.stdout)
+
     @needs("strace")
     def test_somebody_traces_us(self):
         found, status = self.doctor(shutil.which("strace"), "-f", "-qq", "-e", "trace=none",
