@@ -11,8 +11,9 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 # What takes a message for people.
-SAYS = re.compile(r"\b(?:cli_complain|run_say|run_refuse|run_fail|fail|fault|trouble|usage|wrong|provider_fail"
-                  r"|doctor_find|doctor_fix|complain|say|event_error|add_text|refuse|put_line|unsure)\s*\(")
+SAYS = re.compile(r"\b(?:fprintf|policycli_usage|policycli_trouble|cli_complain|run_say|run_refuse|run_fail|fail|fault|trouble"
+                  r"|usage|wrong|provider_fail|doctor_find|doctor_fix|complain|say|event_error|add_text|refuse|put_line"
+                  r"|unsure)\s*\(")
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 TEXT = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*(?:PRI\w+\s*)?)+')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -31,6 +32,13 @@ def arguments(source, start):
     return source[start:at - 1]
 
 
+def add(found, group, file):
+    text = "".join(s[1:-1] for s in LITERAL.findall(group.group(0)))
+    text = text.removesuffix("\\n")
+    if len(text.split()) > 2:
+        found.setdefault(text, f"{file.parent.name}/{file.name}")
+
+
 def messages(rooms=("supervisor", "agent"), root=ROOT):
     """(text, file), each text once; a single word is no message."""
     found = {}
@@ -39,14 +47,15 @@ def messages(rooms=("supervisor", "agent"), root=ROOT):
             source = COMMENT.sub("", file.read_text())
             for call in SAYS.finditer(source):
                 for group in TEXT.finditer(arguments(source, call.end())):
-                    text = "".join(s[1:-1] for s in LITERAL.findall(group.group(0)))
-                    if len(text.split()) > 2:
-                        found.setdefault(text, f"{room}/{file.name}")
+                    add(found, group, file)
+            for group in TEXT.finditer(source):  # however it gets out
+                if group.group(0).startswith('"warder: '):
+                    add(found, group, file)
     return found
 
 
 RULES = [
-    ("an errno's name says nothing to a person", re.compile(r"\bE[A-Z]{3,}\b")),
+    ("an errno's name says nothing to a person", re.compile(r"(?<!\$)\bE[A-Z]{3,}\b")),
     ("one line a message", re.compile(r"\\n.")),
     ("can't, as everywhere else", re.compile(r"\b(?:cannot|can not|could not be able|unable to)\b")),
     ("say what is wrong, not that it is", re.compile(r"\b(?:invalid|illegal|bad argument|error occurred)\b", re.I)),
