@@ -96,8 +96,10 @@ void asker_close_prompt(struct run *r)
 static void tell_caller(struct run *r, bool open)
 {
 	const struct engine_hooks *h = &r->command->hooks;
-	if (h->asking && ask_len(r->ask) == (open ? 1 : 0))
-		h->asking(h->arg, open);
+	if (!h->asking || ask_len(r->ask) != (open ? 1 : 0))
+		return;
+	run_roam(r);
+	h->asking(h->arg, open);
 }
 
 static void on_asked(void *self, const struct question *q)
@@ -131,8 +133,7 @@ static void on_turn(void *arg)
 		const struct answer no = {.lifetime = LIFETIME_SESSION, .by = BY_USER};
 		struct answer a = no;
 		uint64_t id = q->id;
-		if (r->tracer)
-			tracer_roam(r->tracer); /* the caller may start what it likes */
+		run_roam(r);
 		r->command->hooks.answer(r->command->hooks.arg, q, &a);
 		a.by = BY_USER;
 		if (ask_answer(r->ask, id, &a))

@@ -42,6 +42,12 @@ const char *run_mode_name(enum engine_mode m)
 	return "report";
 }
 
+void run_roam(struct run *r)
+{
+	if (r->tracer)
+		tracer_roam(r->tracer);
+}
+
 void run_say(struct run *r, const char *fmt, ...)
 {
 	char line[1024];
@@ -51,8 +57,7 @@ void run_say(struct run *r, const char *fmt, ...)
 	va_end(ap);
 	if (!r->command->hooks.say)
 		return;
-	if (r->tracer)
-		tracer_roam(r->tracer); /* the caller may start what it likes */
+	run_roam(r);
 	r->command->hooks.say(r->command->hooks.arg, line);
 }
 

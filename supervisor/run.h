@@ -217,6 +217,8 @@ bool run_is_fast(const struct run *r);
 void run_see_mounts(struct run *r);
 /* "hold", "retry", "report", "permissive". */
 const char *run_mode_name(enum engine_mode m);
+/* Before a hook of the caller's: it may start what it likes (tracer_roam()). */
+void run_roam(struct run *r);
 /* One line to the user's hook. */
 void run_say(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The first trouble that makes going on unsafe: the tree is killed, the outcome says why. */

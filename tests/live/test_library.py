@@ -12,7 +12,9 @@ SOURCE = os.environ["SOURCE_DIR"]
 BUILD = os.path.realpath(os.path.join(FIXTURES, "../.."))
 
 CALLS = r"""
+#define _GNU_SOURCE
 #include <warder.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,10 @@ static unsigned asked;
 
 static enum warder_answer on_question(void *arg, const struct warder_question *q, unsigned *scope)
 {
+	cpu_set_t cpus;
 	asked++;
+	if (getenv("CPUS") && !sched_getaffinity(0, sizeof(cpus), &cpus))
+		printf("processors %d\n", CPU_COUNT(&cpus));
 	printf("ask %s %s %s %s exists=%d scopes=%zu %.22s\n", q->call, q->access, strrchr(q->path, '/'),
 	       q->argv[0], q->exists, q->scopes_len, q->json);
 	fflush(stdout);
@@ -104,6 +109,12 @@ class Library(RunCase):
         twice = ("sh", "-c", f"cat {self.secret}; cat {self.secret}")
         self.assertIn("asked 2 status 0", self.calls(ONCE, *twice))
         self.assertIn("asked 1 status 0", self.calls(SESSION, *twice))
+
+    def test_the_callback_has_all_processors(self):
+        refused = "while :; do cat /etc/shadow; done 2>/dev/null & "  # on and on, and nobody is asked
+        out = self.calls(ONCE, "sh", "-c", f"{refused} for i in 1 2 3 4 5 6 7 8 9; do cat {self.secret}; done; kill $!",
+                         CPUS="1")
+        self.assertEqual(out.count(f"processors {len(os.sched_getaffinity(0))}\n"), 9, out)
 
     def test_what_is_not_offered_is_no(self):
         for answer, scope in ((ONCE, "17"), (ALWAYS, "0"), ("99", "0")):
