@@ -23,6 +23,7 @@ import plot  # noqa: E402
 import workloads  # noqa: E402
 
 ROUNDS = 7
+LOOK_SECONDS = 1  # how long we look at what else is going on
 SECONDS = 210  # of workloads; the single acts come to it, and what is overrun
 VERSIONS = {"gcc": "gcc --version", "git": "git --version", "node": "node --version",
             "python": f"{workloads.python()} --version", "strace": "strace --version",
@@ -69,7 +70,21 @@ def machine(top):
     return {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0)), "kernel": platform.release(),
             "libc": " ".join(platform.libc_ver()), "uid": os.getuid(),
             "files_on": first_line(f"stat -f -c %T {top}"), "load_before": load(),
+            "busy_before": busy(LOOK_SECONDS),
             "versions": {name: first_line(c) for name, c in VERSIONS.items()}}
+
+
+def busy(seconds):
+    """The part of all processors' time that others use now. (The load tells of minutes ago, too.)"""
+    def used():
+        with open("/proc/stat") as f:
+            fields = [int(x) for x in f.readline().split()[1:9]]
+        return sum(fields), sum(fields[3:5])  # all, idle and waiting for a disk
+
+    before = used()
+    time.sleep(seconds)
+    spent, idle = (now - then for now, then in zip(used(), before))
+    return round(1 - idle / spent, 2) if spent else 0
 
 
 def load():
@@ -185,7 +200,7 @@ def table(result):
     lines += [f"skipped: {name}: {why}" for name, why in result["skipped"].items()]
     about = result["machine"]
     lines.append(f"{about['cpu']}, {about['cpus']} CPUs, Linux {about['kernel']}, {about['libc']}, "
-                 f"load {about['load_before'][0]} before, {about['load_after'][0]} after")
+                 f"{about['busy_before'] * 100:.0f} % busy before, load {about['load_after'][0]} after")
     return "\n".join(lines)
 
 

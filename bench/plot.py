@@ -17,7 +17,7 @@ LOOK = {
     "strace-file": ("#bc4c00", "#f0883e", "up"),
     "strace": ("#cf222e", "#f85149", "down"),
 }
-CALM = 0.6  # load a CPU at the start, up to which the clock is believed
+CALM = 0.2  # the part of the processors that others used at the start, up to which the clock is believed
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
@@ -83,8 +83,7 @@ def axis(bottom):
 
 
 def is_busy(result):
-    machine = result["machine"]
-    return machine["load_before"][0] > CALM * machine["cpus"]
+    return result["machine"]["busy_before"] > CALM
 
 
 def quartiles(cell, name, y):
@@ -126,7 +125,7 @@ def svg(result):
         parts += [line(8, y, WIDTH - 8, y, "line")]
     machine = result["machine"]
     parts.append(text(8, bottom + 38, f'{machine["cpu"]}, {machine["cpus"]} CPUs, Linux {machine["kernel"]}. '
-                      + (f"Busy: load {machine['load_before'][0]}. " if busy else "")
+                      + (f"{machine['busy_before'] * 100:.0f} % busy with other things. " if busy else "")
                       + "Log scale; medians of interleaved runs" + ("." if busy else ", and their quartiles."), "dim"))
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + BOTTOM}" '
             f'width="{WIDTH}" height="{bottom + BOTTOM}" role="img">{style()}\n' + "\n".join(parts) + "\n</svg>\n")

@@ -171,13 +171,13 @@ class Numbers(unittest.TestCase):
 
     def test_the_clock_of_a_busy_machine_is_not_plotted(self):
         cell = {"ratio": 3, "cpu_ratio": 7, "median_ms": 2, "q1_ms": 1, "q3_ms": 4}
-        for load, shown in ((0.2, "3.00"), (9.0, "7.00")):
-            drawn = plot.svg({"machine": {"cpu": "c", "cpus": 2, "kernel": "k", "load_before": [load]},
+        for busy, shown in ((0.1, "3.00"), (0.9, "7.00")):
+            drawn = plot.svg({"machine": {"cpu": "c", "cpus": 2, "kernel": "k", "busy_before": busy},
                               "modes": [{"name": "fast", "title": "warder"}],
                               "workloads": [{"title": "w", "apart": False, "cells": {"fast": cell}}]})
             self.assertIn(f">{shown}<", drawn)
-            self.assertEqual("Busy: load 9.0" in drawn, load == 9.0)
-            self.assertEqual("<rect" in drawn, load == 0.2)
+            self.assertEqual("90 % busy" in drawn, busy == 0.9)
+            self.assertEqual("<rect" in drawn, busy == 0.1)
 
     def test_what_the_plot_can_not_hold_stays_on_it(self):
         self.assertEqual(plot.x_of(1e9), plot.x_of(plot.AXIS[1]))
