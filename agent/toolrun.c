@@ -427,7 +427,8 @@ static void copy_members(struct jsonw *w, const struct json *answer, struct tool
 		json_write(w, v);
 	}
 	ret->failed = error;
-	const char *name = json_get_str(error, "errno");
+	/* Of a call the kernel's words; other messages are for the model, and long. */
+	const char *why = json_get_str(error, "errno") ? json_get_str(error, "message") : NULL;
 	int64_t added = 0, removed = 0;
 	if (!error && json_get_int(answer, "added", &added) &&
 	    json_get_int(answer, "removed", &removed))
@@ -436,7 +437,7 @@ static void copy_members(struct jsonw *w, const struct json *answer, struct tool
 	else
 		snprintf(ret->status, sizeof(ret->status), "%s",
 			 !error ? "ok"
-			 : name ? name
+			 : why	? why
 				: "error");
 }
 

@@ -61,7 +61,8 @@ struct toolrun_sink {
 
 struct tool_result {
 	char *answer;	 /* owned: JSON text for the model */
-	char status[64]; /* for a human: "ok", "exit 2", "ENOENT", "refused", "timed out" */
+	char status[64]; /* for a human: "ok", "exit 2", "No such file or directory", "refused",
+			    "timed out" */
 	bool failed;	 /* an error, or an exit status other than 0 */
 	bool refused;	 /* something stayed refused, by the sandbox or by permissions */
 	bool fatal; /* nothing can be run here: the turn can't go on; `status` and answer say why */
