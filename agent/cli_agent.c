@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 #include "agent/demo.h"
+#include "agent/http.h"
 #include "agent/interrupt.h"
 #include "agent/login.h"
 #include "agent/oneshot.h"
@@ -200,6 +201,12 @@ int cli_agent(int argc, char **argv)
 	struct agent a = {.tools = {.tmp_fd = -1, .events = -1, .answers = -1},
 			  .usage = {-1, -1, -1}};
 	opening_locale();
+	/*
+	 * That may name a place where a tool's command writes: nothing is loaded once one has run
+	 * (supervisor/engine.c). What is missing is said when it is needed.
+	 */
+	if (getenv("LD_LIBRARY_PATH"))
+		(void)http_missing();
 	int status = parse_and_run(argc, argv, &o, &a);
 	agent_release(&a);
 	options_release(&o);

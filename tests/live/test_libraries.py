@@ -83,6 +83,21 @@ class Libraries(unittest.TestCase):
         (denial,) = json.loads(ran.stdout.splitlines()[-1])["denials"]
         self.assertEqual(denial["stack_end"], "complete")
 
+    def test_nor_one_into_the_agent(self):
+        """The demonstration runs commands, and /login would need libcurl: that is there already."""
+        with tempfile.TemporaryDirectory() as home:
+            agent = subprocess.Popen(
+                [WARDER, "agent", "--project", home, "--provider", "script"], cwd=home, stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+                env=environment(home, LD_LIBRARY_PATH=home))
+            self.addCleanup(agent.wait)
+            self.addCleanup(agent.kill)
+            maps, until = "", time.monotonic() + 60
+            while "libcurl.so.4" not in maps and agent.poll() is None and time.monotonic() < until:
+                maps = pathlib.Path(f"/proc/{agent.pid}/maps").read_text()
+            self.assertIn("libcurl.so.4", maps)
+            agent.stdin.close()
+
     def test_without_libedit_lines_are_read_plainly(self):
         with tempfile.TemporaryDirectory() as home:
             master, slave = pty.openpty()
