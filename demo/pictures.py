@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-pictures.py WARDER OUT: the README's pictures, of a real terminal (xterm in Xvfb) that warder runs in.
+pictures.py WARDER OUT [COLUMNS]: the README's pictures, of a real terminal (xterm in Xvfb) that warder runs in.
 
-Writes OUT/question.png and OUT/session.png. Everything that is shown is what the program printed; keys go in by
-tmux, the picture is the X server's. Exits 1 where a screen never came.
+Writes question.png and session.png to OUT, and the same on a light ground as *-light.png. Everything that is shown is
+what the program printed; keys go in by tmux, the picture is the X server's. Exits 1 where a screen never came.
 """
 
 import os
@@ -15,13 +15,16 @@ import time
 
 PATIENCE = 30  # seconds that a screen may take
 READING_TIME = 0.6  # keys within 300 ms of a question are the program's
+COLUMNS = 96
+# Behind the pictures' names: ground and text.
+GROUNDS = {"": ("#1c1f26", "#d8dee9"), "-light": ("#ffffff", "#1f2328")}
 FONT = ["-fa", "DejaVu Sans Mono", "-fs", "11"]
 
 
 class Screen:
     """An X server with one xterm, in which a tmux shows a shell."""
 
-    def __init__(self, place, home, warder, columns, rows):
+    def __init__(self, place, home, warder, size, ground):
         self.socket = os.path.join(place, "tmux")
         self.env = {
             "PATH": os.path.dirname(warder) + ":/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm-256color",
@@ -34,7 +37,7 @@ class Screen:
         with os.fdopen(read) as f:
             self.env["DISPLAY"] = ":" + f.readline().strip()
         self.xterm = subprocess.Popen(
-            ["xterm", *FONT, "-geometry", f"{columns}x{rows}+0+0", "-bg", "#1c1f26", "-fg", "#d8dee9", "-b", "12",
+            ["xterm", *FONT, "-geometry", "%dx%d+0+0" % size, "-bg", ground[0], "-fg", ground[1], "-b", "12",
              "+sb", "-e", "tmux", "-S", self.socket, "-f", "/dev/null", "new-session", "-s", "s",
              "env PS1='$ ' bash --norc --noprofile -i"],
             env=self.env, cwd=os.path.join(home, "project"), stderr=subprocess.DEVNULL)
@@ -81,17 +84,17 @@ class Screen:
                         "png:exclude-chunks=date,time", "-colors", "64", file], env=self.env, check=True, timeout=60)
 
 
-def question(screen, out):
+def question(screen, out, ground):
     screen.line("warder run -- sh -c 'echo built >> log; cat ~/.netrc; wc -l log'")
     screen.wait_for("[y] once")
     screen.keys("d")
     screen.wait_for("libc.so.6")
-    screen.picture(os.path.join(out, "question.png"))
+    screen.picture(os.path.join(out, f"question{ground}.png"))
     screen.keys("n")
     screen.wait_for("1 log")
 
 
-def session(screen, out):
+def session(screen, out, ground):
     screen.line("warder agent")
     screen.wait_for("[1-3")
     screen.keys("2", "Enter")
@@ -99,15 +102,14 @@ def session(screen, out):
     time.sleep(READING_TIME)
     screen.line("write a small program, then read my notes")
     screen.wait_for("[y] once")
-    screen.picture(os.path.join(out, "session.png"))
+    screen.picture(os.path.join(out, f"session{ground}.png"))
     screen.keys("y")
     screen.wait_for("Done:")
     screen.line("/quit")
 
 
-def show(place, home, warder, out):
-    os.makedirs(os.path.join(home, "project"))
-    os.mkdir(os.path.join(home, "outside"))
+def show(place, home, warder, out, columns):
+    os.makedirs(os.path.join(home, "outside"))
     # Where a person would have it, not where it was built.
     os.makedirs(os.path.join(home, ".local/bin"))
     warder = shutil.copy(warder, os.path.join(home, ".local/bin/warder"))
@@ -115,15 +117,19 @@ def show(place, home, warder, out):
                        ("outside/notes.txt", "these notes are outside of the project\n")):
         with open(os.path.join(home, name), "w", encoding="utf-8") as f:
             f.write(text)
-    for play, rows in ((question, 18), (session, 40)):
-        screen = Screen(place, home, warder, 96, rows)
-        try:
-            play(screen, out)
-        finally:
-            screen.close()
+    for ground, colours in GROUNDS.items():
+        for play, rows in ((question, 18), (session, 40)):
+            for made in ("project", ".local/state", ".config"):  # what was answered is asked again
+                shutil.rmtree(os.path.join(home, made), ignore_errors=True)
+            os.mkdir(os.path.join(home, "project"))
+            screen = Screen(place, home, warder, (columns, rows), colours)
+            try:
+                play(screen, out, ground)
+            finally:
+                screen.close()
 
 
-def main(warder, out):
+def main(warder, out, columns=COLUMNS):
     place = tempfile.mkdtemp(prefix="warder-pictures-")
     home = os.path.join(place, "home")
     if os.getuid() == 0 and "PICTURES_INSIDE" not in os.environ:
@@ -131,15 +137,15 @@ def main(warder, out):
         os.rmdir(place)
         os.environ["PICTURES_INSIDE"] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, __file__,
-                              os.path.realpath(warder), os.path.realpath(out)])
+                              os.path.realpath(warder), os.path.realpath(out), str(columns)])
     if "PICTURES_INSIDE" in os.environ:
         subprocess.run(["mount", "-t", "tmpfs", "pictures", "/home"], check=True)
         home = "/home/u"
     try:
-        show(place, home, os.path.realpath(warder), out)
+        show(place, home, os.path.realpath(warder), out, int(columns))
     finally:
         shutil.rmtree(place)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])

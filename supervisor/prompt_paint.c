@@ -53,7 +53,8 @@ static void bold(struct buf *out, const struct prompt_view *v, const char *s)
 
 static void warn(struct buf *out, const struct prompt_view *v, const char *s)
 {
-	buf_addf(out, v->color ? "\x1b[1;33m%s\x1b[0m" : "%s", s);
+	/* Red: yellow is not to be read on a light ground. */
+	buf_addf(out, v->color ? "\x1b[1;31m%s\x1b[0m" : "%s", s);
 }
 
 /* The raw path with ~ for home. */
