@@ -55,6 +55,38 @@ int outfile_resolve(const char *file, char **ret)
 	return asprintf(ret, "%s/%s", strcmp(real, "/") != 0 ? real : "", base) < 0 ? -ENOMEM : 0;
 }
 
+static bool is_link(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Where there is no openat2 (Linux 5.6; valgrind, old containers): a step at a time. */
+static int open_by_steps(const char *real, int flags, mode_t mode)
+{
+	char *path AUTOFREE = strdup(real), *rest = NULL;
+	int dir AUTOCLOSE =
+		path ? open(*real == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	const char *name = path ? strtok_r(path, "/", &rest) : NULL;
+
+	if (!path)
+		return -ENOMEM;
+	for (const char *next; dir >= 0 && name; name = next) {
+		next = strtok_r(NULL, "/", &rest);
+		int fd = openat(dir, name,
+				next ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags,
+				next ? 0 : mode);
+		int err = fd >= 0 ? 0 : errno == ENOTDIR && is_link(dir, name) ? -ELOOP : -errno;
+		if (err || !next)
+			return err ? err : fd;
+		close(dir);
+		dir = fd;
+	}
+	int whole = dir < 0 ? -1 : openat(dir, ".", flags, mode);
+	return whole < 0 ? -errno : whole;
+}
+
 int outfile_open(const char *real, int flags, mode_t mode)
 {
 	struct open_how how = {.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY),
@@ -63,6 +95,8 @@ int outfile_open(const char *real, int flags, mode_t mode)
 	if (flags & O_PATH)
 		how.flags &= ~(uint64_t)O_NOCTTY; /* openat2(2) knows which go together */
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, real, &how, sizeof(how));
+	if (fd < 0 && errno == ENOSYS)
+		return open_by_steps(real, (int)how.flags, (mode_t)how.mode);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -27,7 +27,8 @@ await client.ping();
 seen.written = await call(client, "write_file", { path: "a.txt", content: "one\n" });
 seen.read = await call(client, "read_file", { path: "a.txt" });
 seen.granted = await call(client, "read_file", { path: outside });
-seen.shell = await call(client, "run_shell", { command: "echo a; sleep 0.3; echo b" },
+// The last sleep: progress that comes in one piece with the answer the SDK drops.
+seen.shell = await call(client, "run_shell", { command: "echo a; sleep 0.3; echo b; sleep 0.3" },
   { onprogress: (progress) => seen.progress.push(progress.message) });
 const abort = new AbortController();
 const aborted = call(client, "run_shell", { command: "sleep 100" }, { signal: abort.signal });
