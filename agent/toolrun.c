@@ -427,8 +427,10 @@ static void copy_members(struct jsonw *w, const struct json *answer, struct tool
 		json_write(w, v);
 	}
 	ret->failed = error;
-	/* Of a call the kernel's words; other messages are for the model, and long. */
-	const char *why = json_get_str(error, "errno") ? json_get_str(error, "message") : NULL;
+	/* Of a call the kernel's words, as the child has them, which may lie: not as they are. */
+	struct buf why = {0};
+	if (json_get_str(error, "errno")) /* other messages are for the model, and long */
+		escape_add_str(&why, json_get_str(error, "message"));
 	int64_t added = 0, removed = 0;
 	if (!error && json_get_int(answer, "added", &added) &&
 	    json_get_int(answer, "removed", &removed))
@@ -436,9 +438,10 @@ static void copy_members(struct jsonw *w, const struct json *answer, struct tool
 			 (long long)removed);
 	else
 		snprintf(ret->status, sizeof(ret->status), "%s",
-			 !error ? "ok"
-			 : why	? why
-				: "error");
+			 !error	   ? "ok"
+			 : why.len ? buf_str(&why)
+				   : "error");
+	buf_free(&why);
 }
 
 static void write_file_tool(struct jsonw *w, const struct toolrun *r,
