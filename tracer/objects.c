@@ -196,39 +196,6 @@ static void add_site(struct object *o, uint64_t offset, const struct stub_site *
 		o->site[o->len++] = (struct object_site){offset, *site};
 }
 
-/* mov $nr,%eax; syscall */
-static const struct sysent *opens_at(const uint8_t *code)
-{
-	int32_t nr;
-
-	if (code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
-		return NULL;
-	memcpy(&nr, code + 1, sizeof(nr));
-	const struct sysent *ent = sysent_by_nr(SYS_ARCH_X86_64, nr);
-	return ent && filter_passes(ent) && ent->need[0] == CALL_NEED_OPEN ? ent : NULL;
-}
-
-static void scan(struct object *o, const struct maps_region *where, uint64_t at,
-		 const uint8_t *code, size_t len)
-{
-	const size_t size = STUB_JUMP + SYSCALL_SIZE;
-	const uint8_t *end = code + len, *p = code;
-
-	while ((size_t)(end - p) >= size && o->len + SLOTS_SPARE < o->slots) {
-		p = memchr(p, 0xb8, (size_t)(end - p) - size + 1);
-		if (!p)
-			return;
-		const struct sysent *ent = opens_at(p);
-		if (ent) {
-			struct stub_site site = site_of(ent);
-			memcpy(site.before, p, STUB_JUMP);
-			site.before_len = STUB_JUMP;
-			add_site(o, offset_of(where, at + (size_t)(p - code) + STUB_JUMP), &site);
-		}
-		p++;
-	}
-}
-
 /*
  * Functions through which every call goes, with whatever number: no number stands before their
  * `syscall`. They are known by their code; what they open by is the number that their stub is for.
@@ -275,25 +242,62 @@ static const struct known_code {
 	{musl_code, sizeof(musl_code), 0, 8, true, {0}, SYS_ID_open},
 };
 
-static bool test_is(const struct known_code *k, const uint8_t *code, const uint8_t *p)
-{
-	return !k->test[0] || (p - code >= TEST_AT && memcmp(p - TEST_AT, k->test, 2) == 0);
-}
-
-static void scan_known(struct object *o, const struct maps_region *where, uint64_t at,
-		       const uint8_t *code, size_t len)
+/* What the `syscall` at p is known to open by: what stands before it, and in one case behind. */
+static const struct known_code *known_at(const uint8_t *code, const uint8_t *end, const uint8_t *p)
 {
 	for (size_t i = 0; i < ARRAY_LEN(known_codes); i++) {
 		const struct known_code *k = &known_codes[i];
-		const uint8_t *p = memmem(code, len, k->code, k->size);
-		if (!p || !test_is(k, code, p))
-			continue;
-		const uint8_t *syscall = p + k->size - k->tail - SYSCALL_SIZE;
-		struct stub_site site = site_of(&sysents[k->id]);
-		memcpy(site.before, syscall - k->moves, k->moves);
-		site.before_len = k->moves;
-		site.several = k->several;
-		add_site(o, offset_of(where, at + (size_t)(syscall - code)), &site);
+		size_t before = k->size - k->tail - SYSCALL_SIZE;
+		size_t needed = before + (k->test[0] ? TEST_AT : 0);
+		const uint8_t *begin = p - before;
+
+		if ((size_t)(p - code) >= needed && (size_t)(end - begin) >= k->size &&
+		    memcmp(begin, k->code, k->size) == 0 &&
+		    (!k->test[0] || memcmp(begin - TEST_AT, k->test, 2) == 0))
+			return k;
+	}
+	return NULL;
+}
+
+/* mov $nr,%eax; syscall */
+static const struct sysent *opens_at(const uint8_t *code, const uint8_t *p)
+{
+	int32_t nr;
+
+	if (p - code < STUB_JUMP || p[-STUB_JUMP] != 0xb8)
+		return NULL;
+	memcpy(&nr, p - sizeof(nr), sizeof(nr));
+	const struct sysent *ent = sysent_by_nr(SYS_ARCH_X86_64, nr);
+	return ent && filter_passes(ent) && ent->need[0] == CALL_NEED_OPEN ? ent : NULL;
+}
+
+static void add_if_opens(struct object *o, uint64_t offset, const uint8_t *code, const uint8_t *end,
+			 const uint8_t *p)
+{
+	const struct sysent *ent = opens_at(code, p);
+	const struct known_code *k = ent ? NULL : known_at(code, end, p);
+
+	if (!k && (!ent || o->len + SLOTS_SPARE >= o->slots))
+		return;
+	struct stub_site site = site_of(ent ? ent : &sysents[k->id]);
+	site.before_len = k ? k->moves : STUB_JUMP;
+	site.several = k && k->several;
+	memcpy(site.before, p - site.before_len, site.before_len);
+	add_site(o, offset, &site);
+}
+
+/* Every `syscall` (0f 05), by its rarer byte: one pass. */
+static void scan(struct object *o, const struct maps_region *where, uint64_t at,
+		 const uint8_t *code, size_t len)
+{
+	const uint8_t *end = code + len, *p = code + 1;
+
+	while (p < end && (p = memchr(p, 0x05, (size_t)(end - p)))) {
+		const uint8_t *syscall = p - 1;
+		if (*syscall == 0x0f)
+			add_if_opens(o, offset_of(where, at + (size_t)(syscall - code)), code, end,
+				     syscall);
+		p++;
 	}
 }
 
@@ -310,7 +314,6 @@ static void scan_text(struct object *o, pid_t tid, const struct maps_region *whe
 		size_t n = end - at < SCAN_CHUNK ? end - at : SCAN_CHUNK;
 		if (mem_read(tid, at, code, n) < 0)
 			return;
-		scan_known(o, where, at, code, n);
 		scan(o, where, at, code, n);
 		at += n - overlap;
 	}
