@@ -5,6 +5,7 @@
 #include "agent/trust.h"
 #include "landlock/llabi.h"
 #include "supervisor/escape.h"
+#include "supervisor/progname.h"
 #include "supervisor/why.h"
 #include "tracer/util.h"
 
@@ -309,7 +310,7 @@ static void add_denial(struct buf *out, const struct denial *d)
 		escape_add_str(out, d->path2);
 	}
 	buf_addf(out, "  (%s by ", d->call);
-	escape_add_str(out, d->argv0 ? d->argv0 : d->exe ? d->exe : "?");
+	escape_add_str(out, progname_of(d->argv0, d->exe));
 	buf_addf(out, ", %s", verdict_name(d->verdict));
 	if (d->verdict == VERDICT_SANDBOX)
 		buf_addf(out, ", %s %s", d->allowed ? "allowed by" : "refused by",

@@ -2,6 +2,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
+#include "supervisor/progname.h"
 #include "supervisor/report.h"
 #include "supervisor/session.h"
 #include "tracer/outfile.h"
@@ -280,7 +281,7 @@ static void say_leftovers(const struct report *rep)
 		return;
 	for (size_t i = 0; i < rep->leftovers_len; i++) {
 		buf_addf(&line, "%s%s (%d)", i ? ", " : "",
-			 rep->leftovers[i].argv0 ? rep->leftovers[i].argv0 : "?",
+			 progname_of(rep->leftovers[i].argv0, rep->leftovers[i].exe),
 			 rep->leftovers[i].pid);
 	}
 	cli_complain("ended what outlived the command: %s", buf_str(&line));

@@ -3,6 +3,7 @@
 #include "supervisor/breadth.h"
 #include "supervisor/learn_inside.h"
 #include "supervisor/presets.h"
+#include "supervisor/progname.h"
 #include "supervisor/traceneeds.h"
 #include "supervisor/tracepolicy.h"
 #include "tracer/util.h"
@@ -251,12 +252,6 @@ static bool counts(const struct trace_event *ev)
 	return ev->returned && (ev->ret >= 0 || ev->ret == -EINPROGRESS);
 }
 
-static const char *base_name(const char *s)
-{
-	const char *slash = s ? strrchr(s, '/') : NULL;
-	return slash && slash[1] ? slash + 1 : s;
-}
-
 typedef int take_fn(struct learn *l, const struct trace_event *ev, const char *path,
 		    uint32_t access, bool is_dir);
 
@@ -311,13 +306,13 @@ static int take_seen(struct learn *l, const struct trace_event *ev, const char *
 		fate = LEARN_TEMPORARY;
 		path = dir;
 	}
-	const char *who = ev->exe ? ev->exe : ev->argv0;
-	return learntrie_add(l->seen[fate], &(struct learntrie_seen){.path = path,
-								     .access = closed,
-								     .is_dir = is_dir,
-								     .who = base_name(who),
-								     .call = ev->call,
-								     .trace = l->traces});
+	return learntrie_add(l->seen[fate],
+			     &(struct learntrie_seen){.path = path,
+						      .access = closed,
+						      .is_dir = is_dir,
+						      .who = progname_of(ev->argv0, ev->exe),
+						      .call = ev->call,
+						      .trace = l->traces});
 }
 
 int learn_event(struct learn *l, const struct trace_event *ev)

@@ -1,6 +1,7 @@
 #include "supervisor/report.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/progname.h"
 #include "supervisor/redact.h"
 #include "supervisor/sha256.h"
 #include "supervisor/shellword.h"
@@ -238,10 +239,8 @@ static void add_names(struct buf *out, uint32_t access)
 
 static void add_program(struct buf *out, const char *argv0, const char *exe)
 {
-	const char *name = argv0 && *argv0 ? argv0 : exe && *exe ? exe : "?";
-	const char *slash = strrchr(name, '/');
 	struct buf shown = {0};
-	redact_add(&shown, slash && slash[1] ? slash + 1 : name);
+	redact_add(&shown, progname_of(argv0, exe));
 	escape_add_fit(out, buf_str(&shown), 40);
 	buf_free(&shown);
 }

@@ -3,6 +3,7 @@
 #include "supervisor/compile.h"
 #include "supervisor/escape.h"
 #include "supervisor/lastreport.h"
+#include "supervisor/progname.h"
 #include "supervisor/shellword.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
@@ -154,10 +155,10 @@ static void add_reason(struct buf *out, const struct json *d)
 static void add_head(struct buf *out, size_t number, const struct json *d)
 {
 	int64_t count = 1;
-	const char *argv0 = json_get_str(d, "argv0"), *call = json_get_str(d, "call");
+	const char *call = json_get_str(d, "call");
 	json_get_int(d, "count", &count);
 	buf_addf(out, "\n%zu. ", number);
-	escape_add_str(out, argv0 ? argv0 : "?");
+	escape_add_str(out, progname_of(json_get_str(d, "argv0"), json_get_str(d, "exe")));
 	buf_addf(out, " was refused ");
 	access_format(out, access_of(d, "access"));
 	buf_addf(out, " (%s, %" PRId64 "×): ", call ? call : "?", count);
