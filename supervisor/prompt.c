@@ -28,6 +28,7 @@ struct prompt {
 	uint64_t last;	  /* the newest one that was painted: "all" reaches up to it */
 	size_t painted;	  /* lines of the question on the screen */
 	unsigned scope;
+	size_t page, pages; /* of what is too long for the screen */
 	bool details;
 	bool help;
 	bool group;
@@ -85,18 +86,20 @@ static void erase(struct prompt *p)
 
 static void fill_view(struct prompt *p, const struct question *q, struct prompt_view *ret)
 {
-	size_t rows;
 	*ret = (struct prompt_view){
 		.home = p->options.home,
 		.color = p->options.color && !p->options.dumb,
 		.scope = p->scope,
+		.page = p->page,
 		.details = p->details,
 		.help = p->help,
 		.group = p->group,
 		.waiting = ask_len(p->ask),
 		.stack = p->details ? ask_stack(p->ask, q->id) : NULL,
 	};
-	term_size(p->term, &ret->width, &rows);
+	term_size(p->term, &ret->width, &ret->rows);
+	if (p->options.dumb)
+		ret->rows = 0; /* nothing is painted over: all of it scrolls by */
 }
 
 static size_t count_lines(const struct buf *text)
@@ -119,7 +122,8 @@ static void paint(struct prompt *p, const struct question *q)
 		p->last = o->id;
 	}
 	erase(p);
-	prompt_paint(&text, q, &view);
+	p->pages = prompt_paint(&text, q, &view);
+	p->page = p->page < p->pages ? p->page : p->pages - 1;
 	emit(p, &text);
 	p->painted = count_lines(&text);
 	buf_free(&text);
@@ -174,6 +178,7 @@ static void on_refresh(void *arg)
 		q = ask_first(p->ask);
 		p->scope = q ? q->marked : 0;
 		p->details = p->help = p->group = false;
+		p->page = 0;
 		p->current = 0;
 	}
 	if (!q) {
@@ -288,6 +293,7 @@ static void choose(struct prompt *p, size_t scope)
 	if (!q || scope >= q->scopes.len)
 		return;
 	p->scope = (unsigned)scope;
+	p->help = false; /* which hides them */
 	refresh(p);
 }
 
@@ -295,6 +301,22 @@ static void toggle(struct prompt *p, bool *what)
 {
 	*what = !*what;
 	refresh(p);
+}
+
+static void turn_page(struct prompt *p, bool forward)
+{
+	if (forward ? p->page + 1 >= p->pages : !p->page)
+		return;
+	p->page += forward ? 1 : (size_t)-1;
+	refresh(p);
+}
+
+/* The help and the details are each a screen by itself: the one closes the other. */
+static void toggle_screen(struct prompt *p, bool *what, bool *other)
+{
+	*other = false;
+	p->page = 0;
+	toggle(p, what);
 }
 
 static void act(struct prompt *p, enum prompt_action action, char key)
@@ -331,11 +353,17 @@ static void act(struct prompt *p, enum prompt_action action, char key)
 	case PROMPT_DOWN:
 		choose(p, p->scope + 1);
 		return;
+	case PROMPT_PAGE_DOWN:
+		turn_page(p, true);
+		return;
+	case PROMPT_PAGE_UP:
+		turn_page(p, false);
+		return;
 	case PROMPT_DETAILS:
-		toggle(p, &p->details);
+		toggle_screen(p, &p->details, &p->help);
 		return;
 	case PROMPT_HELP:
-		toggle(p, &p->help);
+		toggle_screen(p, &p->help, &p->details);
 		return;
 	case PROMPT_INTERRUPT:
 		interrupt(p);
@@ -377,6 +405,10 @@ static void end_sequence(struct prompt *p)
 		act(p, PROMPT_UP, 0);
 	else if (!p->pasting && !strcmp(s, "B"))
 		act(p, PROMPT_DOWN, 0);
+	else if (!p->pasting && !strcmp(s, "5~"))
+		act(p, PROMPT_PAGE_UP, 0);
+	else if (!p->pasting && !strcmp(s, "6~"))
+		act(p, PROMPT_PAGE_DOWN, 0);
 }
 
 static void feed_sequence(struct prompt *p, char c)

@@ -1,6 +1,7 @@
 #include "supervisor/prompt_paint.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/progname.h"
 #include "supervisor/prose.h"
 #include "supervisor/stack.h"
 #include "tracer/util.h"
@@ -101,19 +102,9 @@ static void add_argument(struct buf *raw, const char *arg)
 	buf_add_char(raw, '\'');
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static const char *program_of(const struct question *q)
 {
-	if (q->title)
-		return q->title;
-	if (q->exe)
-		return base_name(q->exe);
-	return q->argv && q->argv[0] ? base_name(q->argv[0]) : "?";
+	return q->title ? q->title : progname_of(q->argv ? q->argv[0] : NULL, q->exe);
 }
 
 /* ---- lines ---- */
@@ -300,9 +291,9 @@ static void add_surplus(struct buf *out, const struct scope *s)
 	if (s->surplus_unknown)
 		buf_add_str(out, "what else is there is not known here");
 	else if (!s->surplus)
-		buf_add_str(out, "nothing else");
+		buf_add_str(out, "opens no other file");
 	else
-		buf_addf(out, "opens %s%ju other%s", s->surplus_more ? "at least " : "",
+		buf_addf(out, "opens %s%ju other file%s", s->surplus_more ? "at least " : "",
 			 (uintmax_t)s->surplus, s->surplus == 1 ? "" : "s");
 }
 
@@ -329,12 +320,45 @@ static void paint_scope(struct buf *out, const struct question *q, unsigned i,
 	buf_free(&text);
 }
 
+/*
+ * What "once" is about where scope i is marked: never more than was asked for, and of what was
+ * asked about often the directory (answer_scope()).
+ */
+static unsigned once_scope(const struct question *q, unsigned i)
+{
+	if (q->scopes.item[i].kind == SCOPE_EXACT)
+		return i;
+	return q->below && i >= q->marked ? q->marked : 0;
+}
+
+/* Said while the mark stands on more than that, before anybody answers. */
+static void paint_once(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	unsigned once = once_scope(q, v->scope);
+	struct buf raw = {0}, text = {0};
+	if (once == v->scope)
+		return;
+	if (q->scopes.item[once].kind == SCOPE_EXACT)
+		buf_add_str(&raw, q->path2 ? "these two paths only" : "this path only");
+	else
+		add_scope_words(&raw, q, &q->scopes.item[once], v);
+	escape_add_fit(&text, buf_str(&raw), width_of(v));
+	buf_addf(&text, "; what is marked is for session%s", q->no_saving ? "" : " and always");
+	add_label(out, "once");
+	prose_add(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+	buf_free(&raw);
+	buf_free(&text);
+}
+
 static void paint_scopes(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	for (unsigned i = 0; i < q->scopes.len; i++)
 		paint_scope(out, q, i, v);
-	if (v->scope < q->scopes.len && q->scopes.item[v->scope].rule)
+	if (v->scope >= q->scopes.len)
+		return;
+	if (q->scopes.item[v->scope].rule)
 		add_field(out, "rule", q->scopes.item[v->scope].rule, v);
+	paint_once(out, q, v);
 }
 
 /* What a rerun would meet, one thing a line. */
@@ -450,9 +474,14 @@ static void paint_help(struct buf *out, const struct prompt_view *v)
 	}
 }
 
-void prompt_paint(struct buf *out, const struct question *q, const struct prompt_view *v)
+static void paint_body(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
-	paint_head(out, q, v);
+	if (v->help) {
+		if (!q->is_rerun)
+			add_path_field(out, "path", q->path, v);
+		paint_help(out, v);
+		return;
+	}
 	paint_who(out, q, v);
 	if (q->is_rerun) {
 		paint_text(out, q, v);
@@ -462,9 +491,64 @@ void prompt_paint(struct buf *out, const struct question *q, const struct prompt
 		paint_scopes(out, q, v);
 	}
 	paint_others(out, v);
-	if (v->help)
-		paint_help(out, v);
-	paint_keys(out, q, v);
+}
+
+/* ---- pages ---- */
+
+static size_t count_lines(const struct buf *text)
+{
+	size_t lines = 0;
+	for (size_t i = 0; i < text->len; i++)
+		lines += text->data[i] == '\n';
+	return lines;
+}
+
+static void add_lines(struct buf *out, const struct buf *text, size_t from, size_t n)
+{
+	const char *s = buf_str(text), *end;
+	for (size_t at = 0; *s && at < from + n; at++, s = end) {
+		end = s + strcspn(s, "\n");
+		end += *end == '\n';
+		if (at >= from)
+			buf_add(out, s, (size_t)(end - s));
+	}
+}
+
+/* Of what is too long for the screen one page, between its head and its keys. */
+static size_t add_page(struct buf *out, const struct buf *body, size_t room,
+		       const struct prompt_view *v)
+{
+	size_t lines = count_lines(body), each = room > 2 ? room - 1 : 1;
+	size_t pages = (lines + each - 1) / each;
+	size_t page = v->page < pages ? v->page : pages - 1;
+	char words[64];
+	snprintf(words, sizeof words, "  page %zu of %zu: [space] on  [b] back", page + 1, pages);
+	add_lines(out, body, page * each, each);
+	add_wrapped(out, words, 2, width_of(v));
+	return pages;
+}
+
+size_t prompt_paint(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	struct buf head = {0}, body = {0}, foot = {0};
+	size_t pages = 1;
+	paint_head(&head, q, v);
+	paint_body(&body, q, v);
+	paint_keys(&foot, q, v);
+	/* The cursor stands on a line of its own below it. */
+	size_t taken = count_lines(&head) + count_lines(&foot) + 1;
+	size_t room = v->rows > taken ? v->rows - taken : 0;
+	buf_add_str(out, buf_str(&head));
+	if (v->rows && count_lines(&body) > room)
+		pages = add_page(out, &body, room, v);
+	else
+		buf_add_str(out, buf_str(&body));
+	buf_add_str(out, buf_str(&foot));
+	out->failed |= head.failed || body.failed || foot.failed;
+	buf_free(&head);
+	buf_free(&body);
+	buf_free(&foot);
+	return pages;
 }
 
 /* ---- what stays ---- */
@@ -479,9 +563,9 @@ static void add_subject(struct buf *text, const struct question *q, const struct
 	} else {
 		add_access(text, s ? s->access : q->access);
 		buf_add_char(text, ' ');
+		unsigned narrow = once && s ? once_scope(q, (unsigned)(s - q->scopes.item)) : 0;
 		if (once)
-			s = q->below && s && s != &q->scopes.item[0] ? &q->scopes.item[q->marked]
-								     : NULL;
+			s = narrow ? &q->scopes.item[narrow] : NULL;
 		if (s && s->kind == SCOPE_PRESET)
 			buf_add_str(&raw, "preset ");
 		add_path(&raw, s ? s->path : q->path, v);

@@ -22,6 +22,8 @@ enum prompt_action {
 	PROMPT_SCOPE,
 	PROMPT_UP,
 	PROMPT_DOWN,
+	PROMPT_PAGE_DOWN,
+	PROMPT_PAGE_UP,
 	PROMPT_DETAILS,
 	PROMPT_HELP,
 	PROMPT_INTERRUPT,
@@ -34,17 +36,20 @@ struct prompt_view {
 	const char *home; /* shown as ~; NULL: none */
 	bool color;
 	size_t width;			  /* columns; 0: 80 */
+	size_t rows;			  /* of the screen; 0: any number fits */
+	size_t page;			  /* from 0, where it does not fit; beyond the last: that */
 	unsigned scope;			  /* the one chosen */
 	bool details;			  /* nothing is cut */
 	const struct unwind_stack *stack; /* with details: who made the call; or NULL */
-	bool help;
-	bool group;	/* the answer goes to all that wait */
-	size_t waiting; /* questions, this one included; 0 counts as 1 */
+	bool help;			  /* in place of all but the path */
+	bool group;			  /* the answer goes to all that wait */
+	size_t waiting;			  /* questions, this one included; 0 counts as 1 */
 	const struct question
 		*others[PROMPT_OTHERS_SHOWN]; /* the next ones; loans, NULL where fewer */
 };
 
-void prompt_paint(struct buf *out, const struct question *q, const struct prompt_view *v);
+/* How many pages it has: 1 where all of it fits. */
+size_t prompt_paint(struct buf *out, const struct question *q, const struct prompt_view *v);
 /* The one line that stays: "warder: allowed once: read /x (cat)". */
 void prompt_paint_record(struct buf *out, const struct question *q, const struct answer *a,
 			 const struct prompt_view *v);

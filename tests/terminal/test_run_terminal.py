@@ -319,5 +319,72 @@ class Questions(unittest.TestCase):
             t.wait_for("outside words")
 
 
+class Screens(unittest.TestCase):
+    """What stands on a screen of 24 rows."""
+
+    def question(self, t, command):
+        t.line("clear; " + command)
+        t.wait_for("[y] once")
+        time.sleep(READING_TIME)
+
+    def test_help_and_details_fit(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            self.question(t, f"warder run -- cat {secret}")
+            for key, words in (("?", "this help"), ("d", "libc.so.6"), ("?", "this help"), ("d", "libc.so.6")):
+                t.keys(key)
+                shown = t.wait_for(words)
+                self.assertTrue(shown.startswith("warder: cat asks to read\n"), shown)
+                self.assertIn("[y] once", shown)
+            t.keys("y")
+            shown = t.wait_for("found it")
+            self.assertTrue(shown.startswith("warder: allowed once"), shown)  # and nothing is left of it
+
+    def test_a_low_screen_has_pages(self):
+        with Terminal(height=12) as t:
+            secret = t.write_outside("secret", "found it\n")
+            self.question(t, f"warder run -- cat {secret}")
+            t.keys("?")
+            shown = t.wait_for("page 1 of ")
+            pages = int(re.search(r"page 1 of (\d+)", shown).group(1))
+            self.assertNotIn("this help", shown)
+            for page in range(2, pages + 1):
+                t.keys("Space" if page % 2 else "PageDown")
+                shown = t.wait_for(f"page {page} of")
+                self.assertTrue(shown.startswith("warder: cat asks to read\n"), shown)
+            self.assertIn("this help", shown)
+            for page in range(pages - 1, 0, -1):
+                t.keys("b" if page % 2 else "PageUp")
+                t.wait_for(f"page {page} of")
+            t.keys("n")
+            shown = t.wait_for("Permission denied")
+            self.assertTrue(shown.startswith("warder: refused: read"), shown)
+
+    def test_what_once_is_about(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            other = t.write_outside("other", "that too\n")
+            self.question(t, f"warder run -- cat {secret} {other}")
+            self.assertNotIn("  once ", t.screen())
+            t.keys("2")
+            t.wait_for("  once     this path only; what is marked is for session and always")
+            t.keys("y")
+            t.wait_for(f"outside/other")  # is asked about by itself
+            time.sleep(READING_TIME)
+            self.assertIn("allowed once: read", t.screen())
+            t.keys("n")
+            t.wait_for("Permission denied")
+
+    def test_one_name_for_one_program(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            self.question(t, f"warder run --on-denial hold -- sh -c ': <{secret}'")  # sh is dash, or bash
+            self.assertIn("warder: sh asks to read", t.screen())
+            t.keys("n")
+            t.wait_for("to allow")
+            self.assertIn("outside/secret (sh)", t.screen())
+            self.assertIn("outside/secret (sh, 1", t.screen().replace("\n", ""))
+            self.assertIn("sh was refused read", t.run("clear; warder why --last"))
+
 if __name__ == "__main__":
     unittest.main()

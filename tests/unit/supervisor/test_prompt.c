@@ -73,9 +73,9 @@ Test(prompt, wide)
 			 "  command  cat 'notes file' 'it'\\''s'\n"
 			 "  call     openat, exists\n"
 			 "  path     ~/notes/a.txt\n"
-			 "  > 1 this path only: read; nothing else\n"
-			 "    2 ~/notes and below: read, list; opens 12 others, sensitive\n"
-			 "    3 the preset docs: read, list; opens at least 20000 others\n"
+			 "  > 1 this path only: read; opens no other file\n"
+			 "    2 ~/notes and below: read, list; opens 12 other files, sensitive\n"
+			 "    3 the preset docs: read, list; opens at least 20000 other files\n"
 			 "  rule     allow read ~/notes/a.txt exact\n"
 			 "  [y] once  [s] session  [a] always  [n] no  [N] never  [1-3] scope\n"
 			 "  [d] details  [?] help\n");
@@ -97,16 +97,82 @@ Test(prompt, narrow)
 			       "  path     /home/u/notes/a.txt\n"
 			       "  sensitive: secrets or settings are\n"
 			       "            kept here\n"
-			       "    1 this path only: read; nothing\n"
-			       "      else\n"
+			       "    1 this path only: read; opens no\n"
+			       "      other file\n"
 			       "  > 2 /home/u/notes and below: read,\n"
-			       "      list; opens 12 others, sensitive\n"
+			       "      list; opens 12 other files,\n"
+			       "      sensitive\n"
 			       "    3 the preset docs: read, list;\n"
-			       "      opens at least 20000 others\n"
+			       "      opens at least 20000 other files\n"
 			       "  rule     allow r ~/notes\n"
+			       "  once     this path only; what is\n"
+			       "           marked is for session and\n"
+			       "           always\n"
 			       "  [y] once  [s] session  [a] always\n"
 			       "  [n] no  [N] never  [1-3] scope\n"
 			       "  [d] details  [?] help\n");
+}
+
+/* What a yes for once opens is said where the mark stands on more. */
+Test(prompt, once_is_not_what_is_marked)
+{
+	static const char only[] =
+		"  once     this path only; what is marked is for session and always\n";
+	struct question q = reading();
+	struct prompt_view v = {.home = "/home/u"};
+	for (v.scope = 0; v.scope < 3; v.scope++) {
+		AUTOFREE
+		char *text = painted(&q, &v);
+		cr_expect_eq(strstr(text, only) != NULL, v.scope > 0, "%u: %s", v.scope, text);
+	}
+	q.no_saving = true;
+	v.scope = 1;
+	AUTOFREE
+	char *unsaved = painted(&q, &v);
+	cr_expect(strstr(unsaved, "what is marked is for session\n"), "%s", unsaved);
+	/* Asked about often: there once is for the directory, and no wider. */
+	q.below = "/home/u/notes";
+	q.marked = 1;
+	AUTOFREE
+	char *often = painted(&q, &v);
+	cr_expect(!strstr(often, "  once "), "%s", often);
+	v.scope = 2;
+	AUTOFREE
+	char *wider = painted(&q, &v);
+	cr_expect(strstr(wider, "  once     ~/notes and below; what is marked"), "%s", wider);
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+/* However low the screen is: head and keys are on each page, and every line is on one of them. */
+Test(prompt, what_does_not_fit_has_pages)
+{
+	const struct question q = reading();
+	struct prompt_view v = {.help = true};
+	struct buf whole = {0};
+	cr_assert_eq(prompt_paint(&whole, &q, &v), 1);
+	for (v.rows = 6; v.rows < 40; v.rows++) {
+		size_t pages = 1;
+		for (v.page = 0; v.page < pages; v.page++) {
+			struct buf out = {0};
+			pages = prompt_paint(&out, &q, &v);
+			cr_expect_lt(count_lines(buf_str(&out)), v.rows, "%zu rows", v.rows);
+			cr_expect(strstr(buf_str(&out), "warder: cat asks to read\n"));
+			cr_expect(strstr(buf_str(&out), "[y] once"));
+			bool last = v.page + 1 == pages;
+			cr_expect_eq(strstr(buf_str(&out), "this help\n") != NULL, last,
+				     "%zu rows: %s", v.rows, buf_str(&out));
+			buf_free(&out);
+		}
+		cr_expect_eq(pages == 1, v.rows > count_lines(buf_str(&whole)), "%zu", v.rows);
+	}
+	buf_free(&whole);
 }
 
 Test(prompt, why_it_is_asked)
@@ -346,12 +412,12 @@ static const struct {
 	char key;
 	enum prompt_action action;
 } keys[] = {
-	{'y', PROMPT_ONCE},	    {'o', PROMPT_ONCE},	   {'s', PROMPT_SESSION},
-	{'a', PROMPT_ALWAYS},	    {'n', PROMPT_NO},	   {'\r', PROMPT_NO},
-	{'\n', PROMPT_NO},	    {'\x04', PROMPT_NO},   {'N', PROMPT_NEVER},
-	{'v', PROMPT_NEVER},	    {'A', PROMPT_GROUP},   {'1', PROMPT_SCOPE},
-	{'9', PROMPT_SCOPE},	    {'d', PROMPT_DETAILS}, {'?', PROMPT_HELP},
-	{'\x03', PROMPT_INTERRUPT},
+	{'y', PROMPT_ONCE},	    {'o', PROMPT_ONCE},	     {'s', PROMPT_SESSION},
+	{'a', PROMPT_ALWAYS},	    {'n', PROMPT_NO},	     {'\r', PROMPT_NO},
+	{'\n', PROMPT_NO},	    {'\x04', PROMPT_NO},     {'N', PROMPT_NEVER},
+	{'v', PROMPT_NEVER},	    {'A', PROMPT_GROUP},     {'1', PROMPT_SCOPE},
+	{'9', PROMPT_SCOPE},	    {'d', PROMPT_DETAILS},   {'?', PROMPT_HELP},
+	{'\x03', PROMPT_INTERRUPT}, {' ', PROMPT_PAGE_DOWN}, {'b', PROMPT_PAGE_UP},
 };
 
 static const char *const helps[] = {
@@ -366,6 +432,7 @@ Test(prompt, every_key_is_in_the_help)
 	for (int c = 1; c < 256; c++) {
 		char name[] = {' ', (char)c, ' ', 0};
 		const char *called = c == '\r' || c == '\n' ? " Enter "
+				     : c == ' '		    ? " Space "
 				     : c == '\x04'	    ? " Ctrl-D "
 				     : c == '\x03'	    ? " Ctrl-C "
 				     : c >= '1' && c <= '9' ? " 1-9 "
@@ -387,8 +454,7 @@ Test(prompt, keys)
 			     keys[i].key);
 	for (int c = 0; c < 256; c++)
 		known += prompt_paint_action((char)c) != PROMPT_NOTHING;
-	cr_assert_eq(known, 25, "%d: the table above and 1-9, j, k", known);
+	cr_assert_eq(known, 27, "%d: the table above and 1-9, j, k", known);
 	cr_assert_eq(prompt_paint_action('Y'), PROMPT_NOTHING);
 	cr_assert_eq(prompt_paint_action('\x1b'), PROMPT_NOTHING);
-	cr_assert_eq(prompt_paint_action(' '), PROMPT_NOTHING);
 }
