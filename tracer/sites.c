@@ -3,6 +3,7 @@
 #include "tracer/elfmem.h"
 #include "tracer/filter.h"
 #include "tracer/insn.h"
+#include "tracer/mem.h"
 #include "tracer/objects.h"
 #include "tracer/util.h"
 
@@ -20,12 +21,16 @@
 #define SPAN_MAX     (1ull << 32) /* of addresses: no honest program is larger */
 #define PAGE	     4096u
 #define SYSCALL_SIZE 2
+#define CHUNK	     (1u << 20) /* of text, looked through at once */
 /* node has 95 MiB and a thousand places where the two bytes lie; a file may have nothing else.
  */
 #define TEXT_MAX   (1ull << 30)
 #define PLACES_MAX 32768
 
-/* A file, laid out in this process's memory as its headers say; only read. */
+/*
+ * A file, laid out in this process's memory as its headers say. Read by mem_read() alone: where the
+ * file was cut off meanwhile that is an error, and would be a SIGBUS by a pointer.
+ */
 struct layout {
 	uint8_t *at;
 	size_t span;
@@ -169,16 +174,23 @@ static uint64_t begin_for(const struct text *x, uint64_t at)
 	return begin;
 }
 
+/* A part of the text, with what decoding may need before it and behind. */
+struct part {
+	uint64_t begin, end; /* addresses: what is looked through, */
+	uint64_t low;	     /* and where the bytes begin */
+	const uint8_t *bytes;
+};
+
 /* Is there an instruction at this address, and what does it call? */
-static bool is_call(const struct text *x, uint64_t at, int32_t *ret_nr)
+static bool is_call(const struct text *x, const struct part *p, uint64_t at, int32_t *ret_nr)
 {
 	uint64_t begin = begin_for(x, at), left = x->elf.end - at;
-	struct insn_calls c = {.code = (const uint8_t *)(uintptr_t)begin};
 
 	if (!begin)
 		return false;
 	/* With what follows: the two bytes can be in the middle of a longer one. */
-	c.len = at - begin + (left < STUB_INSN_MAX ? left : STUB_INSN_MAX);
+	struct insn_calls c = {.code = p->bytes + (begin - p->low),
+			       .len = at - begin + (left < STUB_INSN_MAX ? left : STUB_INSN_MAX)};
 	while (insn_next_call(&c)) {
 		if (begin + c.call < at)
 			continue;
@@ -189,21 +201,53 @@ static bool is_call(const struct text *x, uint64_t at, int32_t *ret_nr)
 }
 
 /* Only what leads to the two bytes is decoded. 0 or -E2BIG. */
-static int count_all(struct text *x, struct bounds *left)
+static int count_part(struct text *x, const struct part *p, struct bounds *left)
 {
-	const uint8_t *p = (const uint8_t *)(uintptr_t)x->where.start;
-	const uint8_t *end = (const uint8_t *)(uintptr_t)x->elf.end;
+	const uint8_t *at = p->bytes + (p->begin - p->low);
+	const uint8_t *end = p->bytes + (p->end - p->low);
+	/* The last one's second byte is the first behind. */
+	const uint8_t *last = p->end < x->elf.end ? end + 1 : end;
 	int32_t nr;
 
-	if ((uint64_t)(end - p) > left->text)
-		return -E2BIG;
-	left->text -= (uint64_t)(end - p);
-	while ((p = memmem(p, (size_t)(end - p), "\x0f\x05", SYSCALL_SIZE))) {
+	while ((at = memmem(at, (size_t)(last - at), "\x0f\x05", SYSCALL_SIZE))) {
+		uint64_t syscall = p->low + (uint64_t)(at - p->bytes);
 		if (!left->places--)
 			return -E2BIG;
-		if (is_call(x, (uintptr_t)p, &nr))
-			count(x, (uintptr_t)p, nr);
-		p += SYSCALL_SIZE;
+		if (is_call(x, p, syscall, &nr))
+			count(x, syscall, nr);
+		at += SYSCALL_SIZE;
+		if (at >= end)
+			break;
+	}
+	return 0;
+}
+
+/* 0, -E2BIG, -ENOMEM; -ENOEXEC: it is not there any more. */
+static int count_all(struct text *x, struct bounds *left)
+{
+	uint64_t start = x->where.start, end = x->elf.end;
+	uint8_t *bytes AUTOFREE = malloc(FUNCTION_MAX + CHUNK + STUB_INSN_MAX);
+
+	if (!bytes)
+		return -ENOMEM;
+	if (end - start > left->text)
+		return -E2BIG;
+	left->text -= end - start;
+	for (uint64_t at = start; at < end;) {
+		struct part p = {.begin = at, .end = end, .low = start, .bytes = bytes};
+		uint64_t high = end;
+		if (end - at > CHUNK)
+			p.end = at + CHUNK;
+		if (end - p.end > STUB_INSN_MAX)
+			high = p.end + STUB_INSN_MAX;
+		if (at - start > FUNCTION_MAX)
+			p.low = at - FUNCTION_MAX;
+		if (mem_read(getpid(), p.low, bytes, high - p.low) < 0)
+			return -ENOEXEC;
+		int r = count_part(x, &p, left);
+		if (r < 0)
+			return r;
+		at = p.end;
 	}
 	return 0;
 }

@@ -26,8 +26,8 @@ struct sites {
 };
 
 /*
- * 0; -ENOEXEC: no 64-bit ELF object of x86-64; -E2BIG: more of it than any honest one has; or
- * -errno. Blocks for the file; some milliseconds, seconds where somebody made it to be slow. It is
- * mapped: who cuts it off meanwhile ends this process (SIGBUS).
+ * 0; -ENOEXEC: no 64-bit ELF object of x86-64, or it was cut off meanwhile; -E2BIG: more of it than
+ * any honest one has; or -errno. Blocks for the file; some milliseconds, seconds where somebody
+ * made it to be slow.
  */
 int sites_count(const char *path, struct sites *ret);

@@ -6,8 +6,11 @@
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CODE_AT 0x800
@@ -51,13 +54,18 @@ static void file_new(struct file *f, const char *code, size_t len)
 	close(fd);
 }
 
-static int count(struct file *f, size_t size, struct sites *ret)
+static void put(const struct file *f, const uint8_t *bytes, size_t size)
 {
 	FILE *out = fopen(f->path, "we");
 
 	cr_assert_not_null(out);
-	cr_assert_eq(fwrite(f->bytes, 1, size, out), size);
+	cr_assert_eq(fwrite(bytes, 1, size, out), size);
 	cr_assert_eq(fclose(out), 0);
+}
+
+static int count(struct file *f, size_t size, struct sites *ret)
+{
+	put(f, f->bytes, size);
 	int r = sites_count(f->path, ret);
 	unlink(f->path);
 	return r;
@@ -169,10 +177,7 @@ Test(sites, a_second_header_that_lies, .timeout = 30)
 		ph[1] = text;
 		ph[1].p_filesz <<= 16 * i;
 	}
-	FILE *out = fopen(f.path, "we");
-	cr_assert_not_null(out);
-	cr_assert_eq(fwrite(bytes, 1, sizeof(bytes), out), sizeof(bytes));
-	cr_assert_eq(fclose(out), 0);
+	put(&f, bytes, sizeof(bytes));
 	cr_expect_eq(sites_count(f.path, &s), -ENOEXEC);
 	cr_expect_eq(s.calls, 7u);
 	unlink(f.path);
@@ -192,10 +197,7 @@ Test(sites, a_file_without_measure, .timeout = 60)
 	for (size_t i = 0; i < size; i += 2)
 		memcpy(bytes + i, SYSCALL, 2);
 	memcpy(bytes, f.bytes, 0x100);
-	FILE *out = fopen(f.path, "we");
-	cr_assert_not_null(out);
-	cr_assert_eq(fwrite(bytes, 1, size, out), size);
-	cr_assert_eq(fclose(out), 0);
+	put(&f, bytes, size);
 	free(bytes);
 	cr_expect_eq(sites_count(f.path, &s), -E2BIG);
 	cr_expect_eq(s.calls, 7u);
@@ -203,13 +205,74 @@ Test(sites, a_file_without_measure, .timeout = 60)
 	/* Nor of one that is nothing but a length. */
 	memset(f.bytes + 0x100, 0, SIZE - 0x100);
 	segment_of(&f)->p_filesz = segment_of(&f)->p_memsz = 1ull << 31;
-	out = fopen(f.path, "we");
-	cr_assert_not_null(out);
-	cr_assert_eq(fwrite(f.bytes, 1, SIZE, out), (size_t)SIZE);
-	cr_assert_eq(fclose(out), 0);
+	put(&f, f.bytes, SIZE);
 	cr_assert_eq(truncate(f.path, 1ll << 31), 0);
 	cr_expect_eq(sites_count(f.path, &s), -E2BIG);
 	unlink(f.path);
+}
+
+/* The file has this length and that by turns, until the process is killed. */
+static pid_t cut_for_ever(const char *path, off_t from, off_t to)
+{
+	pid_t self = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == self)
+		if (truncate(path, from) < 0 || truncate(path, to) < 0)
+			break;
+	_exit(1);
+}
+
+/* A program that is being installed while its calls are counted. */
+Test(sites, a_file_that_is_cut_off_meanwhile, .timeout = 60)
+{
+	struct file f;
+	size_t size = 4u << 20;
+	uint8_t *bytes = calloc(1, size);
+
+	cr_assert_not_null(bytes);
+	file_new(&f, OPENAT SYSCALL RET, 8);
+	segment_of(&f)->p_filesz = segment_of(&f)->p_memsz = size;
+	memcpy(bytes, f.bytes, SIZE);
+	put(&f, bytes, size);
+	free(bytes);
+	pid_t pid = cut_for_ever(f.path, SIZE, (off_t)size);
+	cr_assert_gt(pid, 0);
+	for (int i = 0; i < 300; i++) {
+		struct sites s = {0};
+		int r = sites_count(f.path, &s);
+		cr_assert(r == 0 || r == -ENOEXEC, "%d", r);
+	}
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	struct sites s;
+	cr_expect_eq(truncate(f.path, (off_t)size), 0);
+	cr_expect_eq(sites_count(f.path, &s), 0);
+	cr_expect_eq(s.calls, 1u);
+	unlink(f.path);
+}
+
+/* What lies across two of the pieces that the text is read in. */
+Test(sites, wherever_a_call_is)
+{
+	static uint8_t bytes[3u << 20];
+
+	for (int shift = -16; shift <= 16; shift++) {
+		struct file f;
+		struct sites s;
+		file_new(&f, "", 0);
+		memset(bytes, 0x90, sizeof(bytes));
+		segment_of(&f)->p_filesz = segment_of(&f)->p_memsz = sizeof(bytes);
+		memcpy(bytes, f.bytes, 0x100);
+		for (int i = 1; i < 3; i++)
+			memcpy(bytes + (i << 20) + shift, OPENAT SYSCALL, 7);
+		put(&f, bytes, sizeof(bytes));
+		cr_assert_eq(sites_count(f.path, &s), 0);
+		cr_expect_eq(s.calls, 2u, "%d: %u", shift, s.calls);
+		unlink(f.path);
+	}
 }
 
 Test(sites, what_is_no_file)
