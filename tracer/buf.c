@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define READ_SIZE 16384u
+
 void buf_free(struct buf *b)
 {
 	free(b->data);
@@ -119,6 +121,40 @@ int buf_error(const struct buf *b)
 const char *buf_str(const struct buf *b)
 {
 	return b->data ? b->data : "";
+}
+
+/* One read(2); the byte that is one too many, too. What it returns. */
+static ssize_t read_some(int fd, struct buf *b)
+{
+	size_t room = limit(b) - b->len;
+	char over;
+
+	if (!room) {
+		ssize_t n = read(fd, &over, 1);
+		b->failed = n > 0;
+		return n;
+	}
+	if (!reserve(b, room < READ_SIZE ? room : READ_SIZE))
+		return 0;
+	ssize_t n =
+		read(fd, b->data + b->len, b->cap - b->len - 1 < room ? b->cap - b->len - 1 : room);
+	if (n > 0)
+		b->len += (size_t)n;
+	b->data[b->len] = '\0';
+	return n;
+}
+
+int buf_read_from(int fd, struct buf *b)
+{
+	for (;;) {
+		ssize_t n = read_some(fd, b);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0 || b->failed)
+			return buf_error(b);
+	}
 }
 
 int buf_write_to(int fd, const char *bytes, size_t n)

@@ -38,5 +38,10 @@ char *buf_take(struct buf *b);
 int buf_error(const struct buf *b);
 /* All n bytes, whatever write(2) takes at a time; blocks. 0 or -errno (EINTR is passed over). */
 int buf_write_to(int fd, const char *bytes, size_t n);
+/*
+ * What read(2) gives up to the end, behind what is there; blocks as the descriptor does. 0, -errno
+ * of read(2) (EINTR is passed over), or buf_error(): -EFBIG for more than `max`, which are kept.
+ */
+int buf_read_from(int fd, struct buf *b);
 /* The content as a string, "" when nothing was appended. */
 const char *buf_str(const struct buf *b);
