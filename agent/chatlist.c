@@ -2,6 +2,7 @@
 
 #include "supervisor/escape.h"
 #include "tracer/json.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -81,11 +82,11 @@ static bool read_head(const struct buf *text, struct chat *ret)
 
 static bool read_chat(int dir, const char *name, struct chat *ret)
 {
-	int fd AUTOCLOSE = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd AUTOCLOSE = ownfile_open_at(dir, name, O_RDONLY);
 	struct stat st;
 	AUTOFREE
 	char *room = malloc(LOOKED_AT);
-	if (fd < 0 || !room || fstat(fd, &st) || !S_ISREG(st.st_mode))
+	if (fd < 0 || !room || fstat(fd, &st))
 		return false;
 	ssize_t n = read(fd, room, LOOKED_AT);
 	if (n <= 0)

@@ -4,7 +4,7 @@
 #include "agent/turn.h"
 #include "supervisor/escape.h"
 #include "supervisor/timestamp.h"
-#include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -96,14 +96,9 @@ static int open_file(const char *dir, const char *id, int flags, int *ret)
 	char *path = NULL;
 	if (asprintf(&path, "%s/%s.jsonl", dir, id) < 0)
 		return -ENOMEM;
-	int fd AUTOCLOSE = outfile_open(path, O_RDWR | O_APPEND | flags, 0600);
-	struct stat st;
+	int fd AUTOCLOSE = ownfile_open(path, O_RDWR | O_APPEND | flags);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL; /* a FIFO would be read for ever */
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		return -errno;
 	*ret = TAKE_FD(fd);
@@ -238,22 +233,6 @@ static int fault(struct policy_error *e, int err, const char *fmt, ...)
 	return err;
 }
 
-static int slurp(int fd, struct buf *out)
-{
-	AUTOFREE
-	char *chunk = malloc(64u << 10);
-	out->max = CHATLOG_MAX;
-	while (chunk && !out->failed) {
-		ssize_t n = read(fd, chunk, 64u << 10);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : buf_error(out);
-		buf_add(out, chunk, (size_t)n);
-	}
-	return chunk ? buf_error(out) : -ENOMEM;
-}
-
 struct reading {
 	struct convo convo;
 	struct provider_usage usage;
@@ -368,13 +347,13 @@ static int find_id(const struct chatlog *l, const char *id, char **ret, struct p
 static int load(const struct chatlog *l, const char *id, int *ret_fd, struct reading *r,
 		struct policy_error *e)
 {
-	struct buf text = {0};
+	struct buf text = {.max = CHATLOG_MAX};
 	int fd AUTOCLOSE = -1;
 	int err = open_file(l->dir, id, 0, &fd);
 	if (err == -EWOULDBLOCK)
 		return fault(e, err, "the session %s is in use by another warder agent", id);
 	if (!err)
-		err = slurp(fd, &text);
+		err = buf_read_from(fd, &text);
 	if (!err)
 		err = drop_torn_line(fd, &text);
 	if (err)

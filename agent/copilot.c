@@ -1,5 +1,6 @@
 #include "agent/copilot.h"
 
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -141,7 +142,7 @@ static int no_token(int err, const char *source, struct provider_error *ret_erro
 				     source);
 	return provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,
 			     "%s can't be read (%s): correct its permissions or remove it", source,
-			     strerror(-err));
+			     ownfile_strerror(err));
 }
 
 /* A GitHub token, or why there is none. */

@@ -5,16 +5,19 @@
 #include "agent/libedit.h"
 #include "agent/termwidth.h"
 #include "tracer/buf.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <wchar.h>
 
-#define HISTORY_SIZE 1000
+#define HISTORY_SIZE	 1000
+#define HISTORY_FILE_MAX (16 << 20) /* bytes: what is longer is not read */
 
 /* Where there is an editor it is loaded. */
 static const struct libedit *lib(void)
@@ -199,6 +202,19 @@ static void bind_keys(EditLine *e)
 	lib()->el_set(e, EL_BIND, "^R", "em-inc-search-prev", NULL);
 }
 
+/* H_LOAD or H_SAVE. The editor takes names: what they are the name of is ours to look at first. */
+static void move_history(struct lineinput *l, int what, int flags)
+{
+	HistEvent ev;
+	struct stat st;
+	char name[64];
+	int fd AUTOCLOSE = l->file ? ownfile_open(l->file, flags) : -1;
+	if (fd < 0 || fstat(fd, &st) || st.st_size > HISTORY_FILE_MAX)
+		return;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	lib()->history(l->history, &ev, what, name);
+}
+
 static void load_history(struct lineinput *l)
 {
 	HistEvent ev;
@@ -207,8 +223,7 @@ static void load_history(struct lineinput *l)
 		return;
 	lib()->history(l->history, &ev, H_SETSIZE, HISTORY_SIZE);
 	lib()->history(l->history, &ev, H_SETUNIQUE, 1);
-	if (l->file)
-		lib()->history(l->history, &ev, H_LOAD, l->file); /* none yet: an empty one */
+	move_history(l, H_LOAD, O_RDONLY); /* none yet: an empty one */
 	lib()->el_set(l->edit, EL_HIST, lib()->history, l->history);
 }
 
@@ -370,10 +385,5 @@ void lineinput_remember(struct lineinput *l, const char *entry)
 	if (!l->history || !*entry || *entry == ' ')
 		return;
 	lib()->history(l->history, &ev, H_ENTER, entry);
-	if (!l->file)
-		return;
-	/* Born with the right mode, not given it later. */
-	mode_t mask = umask(077);
-	lib()->history(l->history, &ev, H_SAVE, l->file);
-	umask(mask);
+	move_history(l, H_SAVE, O_WRONLY | O_CREAT | O_TRUNC);
 }

@@ -141,26 +141,11 @@ int provider_script_open_text(const char *name, const char *text, struct provide
 	return err;
 }
 
-static int slurp(int fd, struct buf *ret)
-{
-	char chunk[8192];
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : buf_error(ret);
-		buf_add(ret, chunk, (size_t)n);
-		if (ret->failed)
-			return buf_error(ret);
-	}
-}
-
 int provider_script_open(const char *path, struct provider **ret, struct provider_error *ret_error)
 {
 	struct buf text = {.max = SCRIPT_MAX};
 	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	int err = fd < 0 ? -errno : slurp(fd, &text);
+	int err = fd < 0 ? -errno : buf_read_from(fd, &text);
 	const char *nul = err ? NULL : memchr(buf_str(&text), '\0', text.len);
 	if (err)
 		err = provider_fail(ret_error, PROVIDER_FAIL_CONFIG, -EIO,

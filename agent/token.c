@@ -3,6 +3,7 @@
 #include "agent/ghtoken.h"
 #include "tracer/buf.h"
 #include "tracer/json.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -59,28 +60,23 @@ static int take(struct token *ret, const char *source, const char *text)
 	return -ENOMEM;
 }
 
-/* A whole small file. -ENOENT: not there. */
-static int slurp(const char *path, struct buf *ret)
+/* What we keep, -ENOENT: there is none. */
+static int read_ours(const char *path, struct buf *ret)
 {
-	char chunk[4096];
+	int err = ownfile_read(path, ret);
+	return err == -ENOTDIR ? -ENOENT : err;
+}
+
+/* What another program keeps, maybe behind a symlink. -ENOENT: not there. */
+static int read_theirs(const char *path, struct buf *ret)
+{
+	struct stat st;
 	int fd AUTOCLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return errno == ENOTDIR ? -ENOENT : -errno;
-	ret->max = TOKEN_FILE_MAX;
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			explicit_bzero(chunk, sizeof(chunk));
-			return n ? -errno : buf_error(ret);
-		}
-		buf_add(ret, chunk, (size_t)n);
-		if (ret->failed) {
-			explicit_bzero(chunk, sizeof(chunk));
-			return buf_error(ret);
-		}
-	}
+	if (fstat(fd, &st))
+		return -errno;
+	return S_ISREG(st.st_mode) ? buf_read_from(fd, ret) : -EINVAL;
 }
 
 static void wipe(struct buf *b)
@@ -123,9 +119,9 @@ static int read_stored(const struct json *root, const char *path, const char *ho
 
 static int from_stored(const char *path, const char *host, struct token *ret)
 {
-	struct buf text = {0};
+	struct buf text = {.max = TOKEN_FILE_MAX};
 	struct json *root = NULL;
-	int err = slurp(path, &text);
+	int err = read_ours(path, &text);
 	if (!err && json_parse(buf_str(&text), text.len, &root, NULL))
 		err = -EINVAL;
 	err = err ? unreadable(ret, path, err) : read_stored(root, path, host, ret);
@@ -168,11 +164,11 @@ static const char *editors_token(const struct json *root, const char *host)
 static int from_editors(const char *dir, const char *name, const char *host, struct token *ret)
 {
 	char *path AUTOFREE = NULL;
-	struct buf text = {0};
+	struct buf text = {.max = TOKEN_FILE_MAX};
 	struct json *root = NULL;
 	if (asprintf(&path, "%s/%s", dir, name) < 0)
 		return -ENOMEM;
-	int err = slurp(path, &text);
+	int err = read_theirs(path, &text);
 	if (!err && json_parse(buf_str(&text), text.len, &root, NULL))
 		err = -EINVAL;
 	const char *token = err ? NULL : editors_token(root, host);
@@ -220,9 +216,9 @@ static int replace(const char *path, const struct buf *text)
 	if (asprintf(&fresh, "%s.%ld", path, (long)getpid()) < 0)
 		return -ENOMEM;
 	unlink(fresh); /* of a process that died here */
-	int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = ownfile_open(fresh, O_WRONLY | O_CREAT | O_EXCL);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int err = fchmod(fd, 0600) ? -errno : buf_write_to(fd, text->data, text->len);
 	if (!err && fsync(fd))
 		err = -errno;

@@ -20,21 +20,6 @@ struct before {
 
 /* ---- what is there ---- */
 
-static int slurp(int fd, struct buf *out)
-{
-	char chunk[16384];
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : buf_error(out);
-		buf_add(out, chunk, (size_t)n);
-		if (out->failed)
-			return buf_error(out);
-	}
-}
-
 /* 0 or -errno. What is no regular file is opened by nobody: *ret->st tells. */
 static int look(const char *path, struct before *ret)
 {
@@ -47,7 +32,7 @@ static int look(const char *path, struct before *ret)
 	if (fd < 0 || fstat(fd, &ret->st))
 		return -errno;
 	ret->text.max = TOOLCHANGE_FILE_MAX;
-	int err = slurp(fd, &ret->text);
+	int err = buf_read_from(fd, &ret->text);
 	ret->known = !err;
 	return err;
 }

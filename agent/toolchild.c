@@ -348,26 +348,13 @@ void toolchild_answer(const char *name, const struct json *args, int preview_fd,
 	jsonw_end_object(&w);
 }
 
-static int read_arguments(int fd, struct buf *out)
-{
-	char chunk[4096];
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : buf_error(out);
-		buf_add(out, chunk, (size_t)n);
-	}
-}
-
 int toolchild_main(int argc, char **argv)
 {
 	struct buf text = {0}, answer = {0};
 	struct json *args = NULL;
 	int err = argc == 2 ? 0 : -EINVAL;
 	if (!err)
-		err = read_arguments(TOOLCHILD_ARGS_FD, &text);
+		err = buf_read_from(TOOLCHILD_ARGS_FD, &text);
 	if (!err)
 		err = json_parse(buf_str(&text), text.len, &args, NULL);
 	if (!err) {

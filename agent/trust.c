@@ -5,7 +5,7 @@
 #include "supervisor/project.h"
 #include "supervisor/timestamp.h"
 #include "tracer/json.h"
-#include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int open_file(const struct session *s, int flags, int *ret)
 	char *path = NULL;
 	if (asprintf(&path, "%s/trust.jsonl", session_store(s)->state_dir) < 0)
 		return -ENOMEM;
-	*ret = outfile_open(path, flags | O_NONBLOCK, 0600);
+	*ret = ownfile_open(path, flags);
 	return *ret < 0 ? *ret : 0;
 }
 
@@ -73,13 +73,11 @@ static bool read_line(const char *line, size_t n, const char *slug, const char *
 static char *find_word(const struct session *s, const char *key, const char *only)
 {
 	struct buf text = {.max = TRUST_FILE_MAX};
-	char chunk[4096], *found = NULL, *word = NULL;
+	char *found = NULL, *word = NULL;
 	int fd AUTOCLOSE = -1;
-	ssize_t n = 0;
 	if (open_file(s, O_RDONLY, &fd))
 		return NULL;
-	while (!text.failed && (n = read(fd, chunk, sizeof(chunk))) > 0)
-		buf_add(&text, chunk, (size_t)n);
+	(void)buf_read_from(fd, &text); /* what there is of it */
 	for (size_t at = 0, len; at < text.len; at += len + 1) {
 		len = strcspn(text.data + at, "\n");
 		if (!read_line(text.data + at, len, session_project(s)->slug, key, &word))

@@ -3,6 +3,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/timestamp.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -10,18 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int check_file(int fd)
+static int make_private(int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if (st.st_uid != geteuid())
-		return -EPERM;
-	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
-		return -errno;
-	return 0;
+	return (st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
 int audit_open(const char *state_dir, const char *run, const char *label, struct audit *ret)
@@ -30,12 +25,10 @@ int audit_open(const char *state_dir, const char *run, const char *label, struct
 	if (dir < 0)
 		return dir;
 	/* Readable too: the last byte tells whether the last line was torn. */
-	int fd AUTOCLOSE = openat(
-		dir, "audit.jsonl",
-		O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+	int fd AUTOCLOSE = ownfile_open_at(dir, "audit.jsonl", O_RDWR | O_APPEND | O_CREAT);
 	if (fd < 0)
-		return -errno;
-	int error = check_file(fd);
+		return fd;
+	int error = make_private(fd);
 	if (error)
 		return error;
 	struct audit a = {.label = label};

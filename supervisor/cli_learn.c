@@ -200,7 +200,7 @@ static int find_place(struct request *q)
 		cli_complain("--project: %s: %s", q->project, strerror(errno));
 		return CLI_EXIT_TROUBLE;
 	}
-	if (q->old && policyfile_read(q->old, false, &q->old_text, &why))
+	if (q->old && policyfile_read(q->old, POLICYFILE_NAMED, &q->old_text, &why))
 		return trouble(why.text);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "supervisor/named.h"
 #include "supervisor/timestamp.h"
 #include "tracer/json.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -103,7 +104,8 @@ static int end(const char *state_dir, const char *name)
 	else if (err == -EBUSY)
 		cli_complain("a run uses the session %s: end that first", name);
 	else
-		cli_complain("the session %s could not be removed whole: %s", name, strerror(-err));
+		cli_complain("the session %s could not be removed whole: %s", name,
+			     err == -EPERM ? strerror(-err) : ownfile_strerror(err));
 	return err == -ENOENT || err == -EBUSY ? 1 : CLI_EXIT_TROUBLE;
 }
 

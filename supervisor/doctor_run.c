@@ -128,14 +128,8 @@ static int start(const struct attempt *a, char *const *argv, char *const *env, p
 static int read_report(struct attempt *a)
 {
 	struct buf text = {.max = 1u << 20};
-	char chunk[4096];
-	ssize_t n = 0;
-	int fd AUTOCLOSE = open(a->report, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (!text.failed && (n = read(fd, chunk, sizeof chunk)) > 0)
-		buf_add(&text, chunk, (size_t)n);
-	int err = n < 0 ? -errno : buf_error(&text);
+	int fd AUTOCLOSE = open(a->report, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int err = fd < 0 ? -errno : buf_read_from(fd, &text);
 	if (!err)
 		err = json_parse(buf_str(&text), text.len, &a->said, NULL);
 	buf_free(&text);

@@ -144,15 +144,6 @@ int gitconfig_scan(const char *text, size_t n, gitconfig_fn *fn, void *arg)
 	return r;
 }
 
-static int read_all(int fd, struct buf *out)
-{
-	char block[8192];
-	ssize_t n = 0;
-	while (!out->failed && (n = read(fd, block, sizeof(block))) > 0)
-		buf_add(out, block, (size_t)n);
-	return n < 0 ? -errno : buf_error(out);
-}
-
 int gitconfig_read(const char *file, gitconfig_fn *fn, void *arg)
 {
 	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -164,7 +155,7 @@ int gitconfig_read(const char *file, gitconfig_fn *fn, void *arg)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	struct buf text = {.max = GITCONFIG_SIZE_MAX};
-	int r = read_all(fd, &text);
+	int r = buf_read_from(fd, &text);
 	if (r == 0)
 		r = gitconfig_scan(buf_str(&text), text.len, fn, arg);
 	buf_free(&text);

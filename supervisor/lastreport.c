@@ -1,13 +1,13 @@
 #include "supervisor/lastreport.h"
 
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define NAME "last-report.json"
 
@@ -61,34 +61,14 @@ int lastreport_save(const struct store *s, const struct report *r)
 	return err;
 }
 
-static int read_all(int fd, struct buf *out)
-{
-	char block[16384];
-	for (;;) {
-		ssize_t n = read(fd, block, sizeof block);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : buf_error(out);
-		buf_add(out, block, (size_t)n);
-		if (out->failed)
-			return buf_error(out);
-	}
-}
-
 int lastreport_load(const struct store *s, struct json **ret)
 {
 	struct buf text = {.max = LASTREPORT_MAX};
-	struct stat st;
 	struct json *root = NULL;
 	int dirfd AUTOCLOSE = open_dir(s);
 	if (dirfd < 0)
 		return dirfd;
-	int fd AUTOCLOSE =
-		openat(dirfd, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	int err = S_ISREG(st.st_mode) ? read_all(fd, &text) : -EINVAL;
+	int err = ownfile_read_at(dirfd, NAME, &text);
 	if (!err)
 		err = json_parse(buf_str(&text), text.len, &root, NULL);
 	buf_free(&text);

@@ -4,6 +4,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/rmtree.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -55,7 +56,7 @@ static int make_directory(const char *path)
 static int open_lock(const char *dir, int flags)
 {
 	char *path AUTOFREE = join(dir, LOCK);
-	return path ? outfile_open(path, O_RDWR | flags, 0600) : -ENOMEM;
+	return path ? ownfile_open(path, O_RDWR | flags) : -ENOMEM;
 }
 
 static int take_lock(int fd, int how)
@@ -115,7 +116,7 @@ int named_open(const char *state_dir, const char *name, struct named *ret,
 	if (err) {
 		named_close(&n);
 		return fail(ret_error, err, "the session %s can't be kept in %s: %s", name,
-			    state_dir, strerror(-err));
+			    state_dir, ownfile_strerror(err));
 	}
 	*ret = n;
 	return 0;
@@ -135,13 +136,12 @@ void named_close(struct named *n)
 /* The path that was noted; owned, or NULL. */
 static char *noted_tmpdir(const char *dir)
 {
-	char text[PATH_MAX];
+	struct buf text = {.max = PATH_MAX};
 	char *path AUTOFREE = join(dir, TMPDIR);
-	int fd AUTOCLOSE = path ? outfile_open(path, O_RDONLY, 0) : -1;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	if (n <= 0 || text[0] != '/')
-		return NULL;
-	return strndup(text, (size_t)n);
+	int err = path ? ownfile_read(path, &text) : -ENOMEM;
+	char *noted = !err && text.len && text.data[0] == '/' ? buf_take(&text) : NULL;
+	buf_free(&text);
+	return noted;
 }
 
 /*
@@ -165,7 +165,7 @@ static int note_tmpdir(const char *dir, const char *tmpdir)
 	char *path AUTOFREE = join(dir, TMPDIR);
 	if (!path)
 		return -ENOMEM;
-	int fd AUTOCLOSE = outfile_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int fd AUTOCLOSE = ownfile_open(path, O_WRONLY | O_CREAT | O_TRUNC);
 	size_t n = strlen(tmpdir);
 	if (fd < 0)
 		return fd;
@@ -222,16 +222,17 @@ static int remove_tmpdir(const char *dir)
 
 static size_t count_answers(const char *dir)
 {
-	char line[4096];
+	struct buf text = {.max = POLICYFILE_SIZE_MAX};
 	size_t n = 0;
 	char *path AUTOFREE = join(dir, ANSWERS);
-	FILE *f = path ? fopen(path, "re") : NULL;
-	while (f && fgets(line, sizeof line, f)) {
-		char first = line[strspn(line, " \t")];
-		n += first != '\n' && first != '#' && first;
+	const char *at = path && !ownfile_read(path, &text) ? buf_str(&text) : "";
+	while (*at) {
+		at += strspn(at, " \t");
+		n += *at && *at != '\n' && *at != '#';
+		at += strcspn(at, "\n");
+		at += *at == '\n';
 	}
-	if (f)
-		fclose(f);
+	buf_free(&text);
 	return n;
 }
 

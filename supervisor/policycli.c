@@ -123,7 +123,7 @@ int policycli_read(struct policycli *c, const char *file, struct buf *ret)
 {
 	if (strcmp(file, "-") == 0)
 		return policyfile_read_fd(STDIN_FILENO, "stdin", ret, &c->error);
-	return policyfile_read(file, false, ret, &c->error);
+	return policyfile_read(file, POLICYFILE_NAMED, ret, &c->error);
 }
 
 /* ---- asking ---- */

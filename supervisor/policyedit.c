@@ -43,7 +43,7 @@ static bool is_same(const struct buf *a, const struct buf *b)
 /* A file of ours that may not be there. */
 static int read_ours(struct policycli *c, const char *file, struct buf *ret, bool *ret_there)
 {
-	int r = policyfile_read(file, true, ret, &c->error);
+	int r = policyfile_read(file, POLICYFILE_OURS, ret, &c->error);
 	*ret_there = r == 0;
 	return r == -ENOENT ? 0 : r;
 }
@@ -235,7 +235,7 @@ static int read_edited(struct policycli *c, struct edited *e)
 	struct policy_faults faults = {0};
 	buf_free(&e->text);
 	e->text = (struct buf){0};
-	int r = policyfile_read(e->draft, true, &e->text, &c->error);
+	int r = policyfile_read(e->draft, POLICYFILE_OURS, &e->text, &c->error);
 	if (r == 0)
 		r = policyfile_faults(NULL, policycli_file(c), buf_str(&e->text), e->text.len,
 				      RULE_USER, NULL, &faults, &c->error);

@@ -6,6 +6,7 @@
 #include "supervisor/policyscan.h"
 #include "supervisor/presets.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -438,46 +439,69 @@ static int file_errno(struct policy_error *error, const char *file, int e)
 	return -e;
 }
 
-static int read_all(int fd, struct buf *out)
+enum policyfile_place policyfile_place(enum rule_source source)
 {
-	char block[16384];
-	for (;;) {
-		ssize_t n = read(fd, block, sizeof(block));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return buf_error(out);
-		buf_add(out, block, (size_t)n);
-		if (out->failed) /* a file may be longer than anybody would wait for */
-			return buf_error(out);
-	}
+	if (source == RULE_USER || source == RULE_PROJECT)
+		return POLICYFILE_SAVED;
+	return source == RULE_ANSWER ? POLICYFILE_OURS : POLICYFILE_NAMED;
 }
 
-int policyfile_read(const char *file, bool nofollow, struct buf *ret,
+/* A descriptor or -errno. */
+static int open_file(const char *file, enum policyfile_place place)
+{
+	int wait = place == POLICYFILE_NAMED ? 0 : O_NONBLOCK;
+
+	if (place == POLICYFILE_OURS)
+		return ownfile_open(file, O_RDONLY);
+	if (place == POLICYFILE_PROPOSED)
+		return outfile_open(file, O_RDONLY | wait, 0);
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | wait);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What is wrong with what was opened; NULL: nothing. */
+static const char *fault_of(const struct stat *st, enum policyfile_place place)
+{
+	if (place == POLICYFILE_NAMED ? S_ISDIR(st->st_mode) : !S_ISREG(st->st_mode))
+		return "expected a regular file";
+	if (place == POLICYFILE_SAVED && st->st_uid && st->st_uid != geteuid())
+		return "it belongs to another user";
+	return NULL;
+}
+
+static int open_fault(struct policy_error *error, const char *file, int err)
+{
+	if (err == -ELOOP)
+		return file_fault(error, file, "expected a file, not a symlink"), err;
+	if (err == -EINVAL)
+		return file_fault(error, file, "expected a regular file");
+	if (err == -EPERM) /* a rule's no is another thing */
+		return file_fault(error, file, ownfile_strerror(err));
+	return file_errno(error, file, -err);
+}
+
+int policyfile_read(const char *file, enum policyfile_place place, struct buf *ret,
 		    struct policy_error *ret_error)
 {
-	/* Our own file: O_NONBLOCK, a FIFO in its place must not hold us. One that the user names
-	 * may be a pipe, as in --policy <(...), and is waited for. */
-	int fd AUTOCLOSE = nofollow ? outfile_open(file, O_RDONLY | O_NONBLOCK, 0)
-				    : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd == -ELOOP && nofollow)
-		return file_fault(ret_error, file, "expected a file, not a symlink"), -ELOOP;
-	if (fd < 0)
-		return file_errno(ret_error, file, nofollow ? -fd : errno);
+	int fd AUTOCLOSE = open_file(file, place);
 	struct stat st;
+
+	if (fd == -ENXIO) /* a socket, say */
+		fd = -EINVAL;
+	if (fd < 0)
+		return open_fault(ret_error, file, fd);
 	if (fstat(fd, &st) < 0)
 		return file_errno(ret_error, file, errno);
-	if (nofollow ? !S_ISREG(st.st_mode) : S_ISDIR(st.st_mode))
-		return file_fault(ret_error, file, "expected a regular file");
+	const char *fault = fault_of(&st, place);
+	if (fault)
+		return file_fault(ret_error, file, fault);
 	return policyfile_read_fd(fd, file, ret, ret_error);
 }
 
 int policyfile_read_fd(int fd, const char *name, struct buf *ret, struct policy_error *ret_error)
 {
 	ret->max = POLICYFILE_SIZE_MAX;
-	int r = read_all(fd, ret);
+	int r = buf_read_from(fd, ret);
 	if (r == -EFBIG)
 		return file_fault(ret_error, name, "expected at most 1 MiB");
 	return r < 0 ? file_errno(ret_error, name, -r) : 0;
@@ -487,7 +511,7 @@ int policyfile_load(struct policy *p, const char *file, enum rule_source source,
 		    const struct policy_vars *vars, struct policy_error *ret_error)
 {
 	struct buf text = {0};
-	int r = policyfile_read(file, false, &text, ret_error);
+	int r = policyfile_read(file, policyfile_place(source), &text, ret_error);
 	if (r == 0)
 		r = policyfile_parse(p, file, buf_str(&text), text.len, source, vars, ret_error);
 	buf_free(&text);

@@ -68,11 +68,22 @@ void policyfile_faults_release(struct policy_faults *f);
 /* "and 7 more errors", with its newline, where there are more; else nothing. */
 void policyfile_faults_add_more(const struct policy_faults *f, struct buf *out);
 /*
- * Read a whole file of at most POLICYFILE_SIZE_MAX bytes; `nofollow`: one of our own, a regular
- * file and no symlink; else it may be a pipe, and reading may block. The caller frees *ret always.
- * 0 or -errno with *ret_error.
+ * Where a policy's text lies, and so what it may be. But for the first reading never blocks.
  */
-int policyfile_read(const char *file, bool nofollow, struct buf *ret,
+enum policyfile_place {
+	POLICYFILE_NAMED, /* the user named it: anything that can be read; a pipe is waited for */
+	POLICYFILE_SAVED, /* where policies are saved, only read: a symlink may lead to where the
+			     user keeps his; a regular file of his, or of root's */
+	POLICYFILE_OURS,  /* one that we write, too (tracer/ownfile.h) */
+	POLICYFILE_PROPOSED, /* a project's, whoever's: a regular file, no symlink */
+};
+/* Of a file that rules of this source are from. */
+enum policyfile_place policyfile_place(enum rule_source source);
+/*
+ * Read a whole file of at most POLICYFILE_SIZE_MAX bytes. The caller frees *ret always. 0 or -errno
+ * with *ret_error.
+ */
+int policyfile_read(const char *file, enum policyfile_place place, struct buf *ret,
 		    struct policy_error *ret_error);
 /* The same from a descriptor, to its end; it stays the caller's. */
 int policyfile_read_fd(int fd, const char *name, struct buf *ret, struct policy_error *ret_error);

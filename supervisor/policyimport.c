@@ -194,7 +194,7 @@ static int take_line(struct import *m, const struct buf *plain, const char *comm
 static int plan(struct import *m)
 {
 	const char *file = policycli_file(m->c);
-	int r = policyfile_read(file, true, &m->old, &m->c->error);
+	int r = policyfile_read(file, POLICYFILE_OURS, &m->old, &m->c->error);
 	if (r == -ENOENT)
 		r = 0;
 	if (r == 0)

@@ -74,7 +74,7 @@ static int add_input(struct merging *m, const char *file)
 	if (r < 0) {
 		/* The same sentence as for any policy that can't be read. */
 		struct buf none = {0};
-		int again = policyfile_read(file, false, &none, &m->c->error);
+		int again = policyfile_read(file, POLICYFILE_NAMED, &none, &m->c->error);
 		buf_free(&none);
 		return again < 0 ? again : say(m, strerror(-r), r);
 	}

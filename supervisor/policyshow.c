@@ -147,7 +147,7 @@ static int check_file(struct policycli *c, struct policy *p, const char *file,
 		      enum rule_source source, bool must_exist, struct findings *f)
 {
 	struct buf text = {0};
-	int r = policyfile_read(file, false, &text, &c->error);
+	int r = policyfile_read(file, policyfile_place(source), &text, &c->error);
 	if (r == 0)
 		r = add_faults(c, p, file, &text, source, f);
 	else if (r == -ENOENT && !must_exist)

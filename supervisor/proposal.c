@@ -27,13 +27,13 @@ int proposal_open(const struct store *s, const struct project *p, struct proposa
 	struct proposal o = {.file = proposal_file(p), .accepted_file = accepted_file(s, p)};
 	int r = o.file && o.accepted_file ? 0 : -ENOMEM;
 	if (r == 0)
-		r = policyfile_read(o.accepted_file, true, &o.old, ret_error);
+		r = policyfile_read(o.accepted_file, POLICYFILE_OURS, &o.old, ret_error);
 	o.accepted = r == 0;
 	if (r < 0 && r != -ENOENT) {
 		proposal_release(&o);
 		return r;
 	}
-	r = policyfile_read(o.file, true, &o.text, &o.fault);
+	r = policyfile_read(o.file, POLICYFILE_PROPOSED, &o.text, &o.fault);
 	o.exists = r != -ENOENT && r != -ENOTDIR;
 	if (r == 0)
 		r = policyfile_check(o.file, buf_str(&o.text), o.text.len, &o.fault);

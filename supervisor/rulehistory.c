@@ -2,6 +2,7 @@
 
 #include "supervisor/policyfile.h"
 #include "tracer/json.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -126,11 +127,11 @@ static FILE *open_audit(const char *state_dir)
 	struct buf name = {0};
 	struct stat st;
 	buf_addf(&name, "%s/audit.jsonl", state_dir);
-	int fd = open(buf_str(&name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int fd = ownfile_open(buf_str(&name), O_RDONLY);
 	buf_free(&name);
 	if (fd < 0)
 		return NULL;
-	FILE *f = fstat(fd, &st) || !S_ISREG(st.st_mode) ? NULL : fdopen(fd, "re");
+	FILE *f = fstat(fd, &st) ? NULL : fdopen(fd, "re");
 	if (!f) {
 		close(fd);
 		return NULL;

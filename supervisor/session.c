@@ -9,6 +9,7 @@
 #include "supervisor/rmtree.h"
 #include "supervisor/terminals.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define POLICY_MAX    (1u << 20)
 #define MOUNTINFO_MAX (64u << 20) /* thousands of containers have thousands of long lines */
 
 static const char *const default_presets[] = {"system", "tmp", "project"};
@@ -78,22 +78,6 @@ static int add_text(struct session *s, const char *source, const char *path, con
 	return add_source(s, source, path, sha256);
 }
 
-static int read_file(const char *file, size_t max, struct buf *out)
-{
-	int fd AUTOCLOSE = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat st;
-	char chunk[4096];
-	ssize_t n = 0;
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
-	out->max = max;
-	while (!out->failed && (n = read(fd, chunk, sizeof chunk)) > 0)
-		buf_add(out, chunk, (size_t)n);
-	return buf_error(out) ? buf_error(out) : n < 0 ? -errno : 0;
-}
-
 struct policy_vars session_vars(const struct session *s, char *const *env)
 {
 	return (struct policy_vars){.home = s->home,
@@ -107,15 +91,10 @@ static int add_file(struct session *s, const char *file, enum rule_source source
 		    const struct policy_vars *vars, bool must, struct policy_error *e)
 {
 	struct buf text = {0};
-	int err = read_file(file, POLICY_MAX, &text);
-	if (err == -ENOENT && !must)
+	int err = policyfile_read(file, policyfile_place(source), &text, e);
+	if (err == -ENOENT && !must) {
 		err = 0;
-	else if (err) {
-		struct buf name = {0};
-		escape_add_str(&name, file);
-		fail(e, err, "%s: can't read the policy: %s", buf_str(&name), strerror(-err));
-		buf_free(&name);
-	} else {
+	} else if (!err) {
 		err = policyfile_parse(s->policy, file, buf_str(&text), text.len, source, vars, e);
 		if (!err)
 			err = add_text(s, word, file, &text);
@@ -315,8 +294,9 @@ static int doubt_links(struct session *s)
 /* What is refused stays refused under the other names that bind mounts give it. */
 static int add_other_names(struct session *s, struct policy_error *e)
 {
-	struct buf text = {0};
-	int err = read_file("/proc/self/mountinfo", MOUNTINFO_MAX, &text);
+	struct buf text = {.max = MOUNTINFO_MAX};
+	int fd AUTOCLOSE = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	int err = fd < 0 ? -errno : buf_read_from(fd, &text);
 	if (!err)
 		err = mounts_add_rules(s->policy, buf_str(&text));
 	buf_free(&text);
@@ -390,7 +370,7 @@ static int find_tmpdir(struct session *s, const struct session_options *o, struc
 			  : environ_tmpdir_make(o->env, &s->tmpdir);
 	if (err)
 		return fail(e, err, "no private temporary directory can be made: %s",
-			    strerror(-err));
+			    ownfile_strerror(err));
 	if (!o->name && (err = note_tmpdir(s)))
 		return fail(e, err, "%s", strerror(-err));
 	if (mode == 0700)
@@ -461,8 +441,8 @@ int session_new(const struct session_options *o, struct session **ret, struct po
 		fail(e, err,
 		     "the audit in %s can't be opened: %s; XDG_STATE_HOME can name another place",
 		     s->store.state_dir,
-		     strerror(err == -ENOENT && s->store.state_error ? -s->store.state_error
-								     : -err));
+		     ownfile_strerror(err == -ENOENT && s->store.state_error ? s->store.state_error
+									     : err));
 	if (err) {
 		if (!e->text[0])
 			fail(e, err, "%s", strerror(-err));

@@ -6,6 +6,7 @@
 #include "supervisor/policyscan.h"
 #include "supervisor/store.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -64,11 +65,20 @@ static int open_dir(struct edit *e)
 	return st.st_uid == geteuid() ? 0 : fault(e, "its directory belongs to another user");
 }
 
+static int fault_lock(struct edit *e, int err)
+{
+	struct buf text = {0};
+	buf_addf(&text, "%s/.lock: %s; remove it", e->dir, ownfile_strerror(err));
+	int r = fault(e, buf_str(&text));
+	buf_free(&text);
+	return err == -EPERM ? r : err; /* a rule's no is another thing */
+}
+
 static int take_lock(struct edit *e)
 {
-	e->lock = openat(e->dirfd, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	e->lock = ownfile_open_at(e->dirfd, ".lock", O_RDWR | O_CREAT);
 	if (e->lock < 0)
-		return fault_errno(e, errno);
+		return fault_lock(e, e->lock);
 	while (flock(e->lock, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return fault_errno(e, errno);
@@ -90,7 +100,7 @@ static int edit_open(struct edit *e, const char *file, struct policy_error *erro
 		r = take_lock(e);
 	if (r < 0)
 		return r;
-	r = policyfile_read(file, true, &e->text, error);
+	r = policyfile_read(file, POLICYFILE_OURS, &e->text, error);
 	return r == -ENOENT ? 0 : r;
 }
 

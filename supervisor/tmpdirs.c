@@ -3,6 +3,7 @@
 #include "supervisor/escape.h"
 #include "supervisor/rmtree.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -157,8 +158,8 @@ static bool clear(int fd, uint64_t *left, struct buf *lines)
 static void look_at(int dir, const char *name, uint64_t *left, struct buf *lines)
 {
 	struct stat st;
-	int fd AUTOCLOSE = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || flock(fd, LOCK_EX | LOCK_NB))
+	int fd AUTOCLOSE = ownfile_open_at(dir, name, O_RDONLY);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
 		return;
 	/* Another may have been faster, and the name be anybody's since. */
 	if (fstat(fd, &st) || !st.st_nlink)

@@ -6,6 +6,7 @@
 #include "supervisor/progname.h"
 #include "supervisor/shellword.h"
 #include "tracer/json.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -300,7 +301,7 @@ static int load(char *const *env, struct json **ret, struct policy_error *e)
 	else if (err)
 		snprintf(e->text, sizeof e->text,
 			 "the last report can't be read (%s); the next run writes a new one",
-			 err == -EINVAL ? "it is no report" : strerror(-err));
+			 err == -EINVAL ? "it is no report" : ownfile_strerror(err));
 	store_release(&store);
 	return err;
 }

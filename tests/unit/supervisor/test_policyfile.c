@@ -479,10 +479,10 @@ Test(policyfile, loads_files_and_pipes, .init = setup, .fini = teardown)
 	cr_assert_eq(policy_len(p), 1);
 	struct buf text = {0};
 	cr_assert_eq(mkfifo("fifo", 0600), 0);
-	cr_assert_eq(policyfile_read("fifo", true, &text, &error), -EINVAL);
+	cr_assert_eq(policyfile_read("fifo", POLICYFILE_PROPOSED, &text, &error), -EINVAL);
 	cr_assert_str_eq(error.text, "fifo: expected a regular file");
 	cr_assert_eq(symlink("fifo", "link"), 0);
-	cr_assert_eq(policyfile_read("link", true, &text, &error), -ELOOP);
+	cr_assert_eq(policyfile_read("link", POLICYFILE_PROPOSED, &text, &error), -ELOOP);
 	cr_assert_str_eq(error.text, "link: expected a file, not a symlink");
 	buf_free(&text);
 	policy_free(p);
