@@ -33,6 +33,16 @@ def both_users(cls):
     return cls
 
 
+def remove_tree(path):
+    """All of it, whatever modes its directories have: an ordinary user may have shut itself out."""
+    for top, dirs, _ in os.walk(path):
+        for name in dirs:
+            below = os.path.join(top, name)
+            if not os.path.islink(below) and not os.access(below, os.R_OK | os.W_OK | os.X_OK):
+                os.chmod(below, stat.S_IRWXU)
+    shutil.rmtree(path)
+
+
 def fixture(name):
     return os.path.join(FIXTURES, name)
 
@@ -218,10 +228,7 @@ class RunCase(unittest.TestCase):
                 self.env[name] = os.environ[name]
 
     def remove(self):
-        for top, _, _ in os.walk(self.dir):
-            if not os.access(top, os.W_OK | os.X_OK):
-                os.chmod(top, stat.S_IRWXU)
-        shutil.rmtree(self.dir)
+        remove_tree(self.dir)
 
     def own(self, path):
         """Give it to the user that this test runs as."""

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import tempfile
 
-from run_help import RunCase, both_users, fixture, main
+from run_help import RunCase, both_users, fixture, main, remove_tree
 
 ONE = fixture("run_one")
 
@@ -60,7 +60,7 @@ class Table(RunCase):
         # In memory, where that has attributes too: it makes and removes ten thousands of names.
         if os.access("/dev/shm", os.W_OK):
             self.outside = os.path.realpath(tempfile.mkdtemp(prefix="warder-table-", dir="/dev/shm"))
-            self.addCleanup(shutil.rmtree, self.outside)
+            self.addCleanup(lambda: remove_tree(self.outside))
             self.own(self.outside)
         self.template = self.outside + "-template"
         os.mkdir(self.template)
@@ -87,7 +87,6 @@ class Table(RunCase):
             os.mkdir(f"{here}/shut")
             with open(f"{here}/shut/in", "w") as f:
                 f.write("#!/bin/sh\n")
-            os.chmod(f"{here}/shut", 0)
         if what == "full":
             with open(f"{here}/full/x", "w") as f:
                 f.write("x")
@@ -101,8 +100,11 @@ class Table(RunCase):
             os.mkdir(f"{here}/{os.path.dirname(target) or target}")
 
     def fresh(self):
-        shutil.rmtree(self.outside)
+        remove_tree(self.outside)
         subprocess.run(["cp", "-a", self.template, self.outside], check=True)
+        for n, (_, what, _, _) in enumerate(ROWS):
+            if what == "shut/in":
+                os.chmod(f"{self.outside}/{n}/shut", 0)  # only now: not everybody can copy what is in it
 
     def state(self):
         """By row: name, type and mode, owner, links, content or target, attributes, whether it was touched."""
@@ -110,7 +112,7 @@ class Table(RunCase):
         for n in range(len(ROWS)):
             top = f"{self.outside}/{n}"
             for here, dirs, files in os.walk(top):
-                for path in (here, *(os.path.join(here, f) for f in sorted((*files, *(d for d in dirs if os.path.islink(os.path.join(here, d))))))):
+                for path in (*([here] if here == top else []), *(os.path.join(here, f) for f in (*files, *dirs))):
                     st = os.lstat(path)
                     said = os.readlink(path) if stat.S_ISLNK(st.st_mode) else self.read(path) if stat.S_ISREG(st.st_mode) else ""
                     found[n].append((os.path.relpath(path, top), oct(st.st_mode), st.st_uid, st.st_gid, st.st_nlink, said,

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live"))
 
-from run_help import RunCase, both_users, deny, main  # noqa: E402,F401
+from run_help import RunCase, both_users, deny, main, remove_tree  # noqa: E402,F401
 import strace_help  # noqa: E402
 
 # For the programs, and for finding out whether they are there.
@@ -169,9 +169,7 @@ class Peer(RunCase):
             for name in os.listdir(top):
                 path = os.path.join(top, name)
                 if os.path.isdir(path) and not os.path.islink(path):
-                    for sub, _, _ in os.walk(path):
-                        os.chmod(sub, 0o700)
-                    shutil.rmtree(path)
+                    remove_tree(path)
                 else:
                     os.unlink(path)
         if setup:

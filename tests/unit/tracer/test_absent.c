@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,7 @@ Test(absent, another_root)
 	cr_assert_eq(pipe(pipes), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (chroot("/tmp") < 0 || write(pipes[1], "x", 1) != 1)
 			_exit(1);
 		pause();

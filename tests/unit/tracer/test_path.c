@@ -382,6 +382,7 @@ struct other {
 
 static void other_main(int (*f)(void), int say)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	char c = f() == 0 ? 'y' : 'n';
 
 	if (write(say, &c, 1) != 1)

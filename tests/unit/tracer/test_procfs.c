@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -75,6 +76,7 @@ static pid_t start_parent(void)
 	if (pid == 0) {
 		unshare(CLONE_NEWUSER | CLONE_NEWPID); /* else a plain child will do */
 		pid_t child = fork();
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (child == 0)
 			for (;;)
 				pause();
