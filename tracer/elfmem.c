@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define HEADERS_MAX 64
+#define NOTES_MAX   1024 /* bytes of one segment of notes */
 
 /* Of .eh_frame_hdr: how its fields are encoded (DW_EH_PE_*), always this way in practice. */
 #define ENC_COUNT 0x03 /* unsigned, 4 bytes */
@@ -37,13 +38,10 @@ static bool holds(const Elf64_Phdr *ph, uint64_t file_offset)
 	       file_offset - ph->p_offset < ph->p_filesz;
 }
 
-int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
-		struct elfmem_text *ret)
+/* How many there are, or -errno. */
+static int read_headers(pid_t tid, uint64_t base, Elf64_Phdr ph[HEADERS_MAX])
 {
 	Elf64_Ehdr head;
-	Elf64_Phdr ph[HEADERS_MAX];
-	const Elf64_Phdr *unwind = NULL;
-	struct elfmem_text text = {0};
 	int r = mem_read(tid, base, &head, sizeof(head));
 
 	if (r < 0)
@@ -52,9 +50,20 @@ int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
 	    head.e_phentsize != sizeof(*ph) || head.e_phnum > HEADERS_MAX)
 		return -ENOEXEC;
 	r = mem_read(tid, base + head.e_phoff, ph, head.e_phnum * sizeof(*ph));
-	if (r < 0)
-		return r;
-	for (unsigned i = 0; i < head.e_phnum; i++) {
+	return r < 0 ? r : head.e_phnum;
+}
+
+int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
+		struct elfmem_text *ret)
+{
+	Elf64_Phdr ph[HEADERS_MAX];
+	const Elf64_Phdr *unwind = NULL;
+	struct elfmem_text text = {0};
+	int n = read_headers(tid, base, ph);
+
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++) {
 		if (holds(&ph[i], file_offset))
 			take_text(&ph[i], addr, file_offset, &text);
 		if (ph[i].p_type == PT_GNU_EH_FRAME)
@@ -68,6 +77,51 @@ int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
 	}
 	*ret = text;
 	return 0;
+}
+
+/* The length of the build id in these notes, and where it is; 0: none. */
+static size_t find_build_id(const uint8_t *notes, size_t len, const uint8_t **ret)
+{
+	Elf64_Nhdr note;
+
+	for (size_t at = 0; len - at >= sizeof(note);) {
+		memcpy(&note, notes + at, sizeof(note));
+		at += sizeof(note);
+		size_t name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
+		size_t desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
+		if (name > len - at || desc > len - at - name)
+			return 0;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&
+		    memcmp(notes + at, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0) {
+			*ret = notes + at + name;
+			return note.n_descsz;
+		}
+		at += name + desc;
+	}
+	return 0;
+}
+
+int elfmem_build_id(pid_t tid, uint64_t base, uint8_t *ret, size_t max)
+{
+	Elf64_Phdr ph[HEADERS_MAX];
+	uint8_t notes[NOTES_MAX];
+	const uint8_t *id = NULL;
+	size_t found = 0;
+	int n = read_headers(tid, base, ph);
+
+	if (n < 0)
+		return n;
+	for (int i = 0; !found && i < n; i++) {
+		size_t len = ph[i].p_filesz < sizeof(notes) ? ph[i].p_filesz : sizeof(notes);
+		/* By its place in the file: it is near the first page. */
+		if (ph[i].p_type == PT_NOTE &&
+		    mem_read(tid, base + ph[i].p_offset, notes, len) == 0)
+			found = find_build_id(notes, len, &id);
+	}
+	if (!found || found > max)
+		return -ENOENT;
+	memcpy(ret, id, found);
+	return (int)found;
 }
 
 int elfmem_function(pid_t tid, const struct elfmem_text *text, uint64_t addr, uint64_t *ret)

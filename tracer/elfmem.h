@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,11 @@ struct elfmem_text {
  */
 int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
 		struct elfmem_text *ret);
+/*
+ * The object's build id (NT_GNU_BUILD_ID, what its linker made of its content), up to `max` bytes:
+ * how many it has. -ENOENT: none, or a longer one; or as above.
+ */
+int elfmem_build_id(pid_t tid, uint64_t base, uint8_t *ret, size_t max);
 /*
  * The beginning of the function that holds addr, by the object's unwind table (.eh_frame_hdr,
  * Linux Standard Base). 0; -ENOENT.

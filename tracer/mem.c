@@ -5,21 +5,26 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 /* Pages are of 4, 16 or 64 KiB: the smallest is right for all. */
 #define PAGE	   4096u
 #define FIRST_READ 256u /* most paths end within it */
 
-int mem_read(pid_t tid, uint64_t addr, void *buf, size_t n)
+int mem_read_pieces(pid_t tid, const struct iovec *piece, size_t n, void *buf)
 {
-	struct iovec ours = {buf, n};
-	struct iovec theirs = {(void *)(uintptr_t)addr, n};
-	ssize_t got = process_vm_readv(tid, &ours, 1, &theirs, 1, 0);
+	struct iovec ours = {buf, 0};
 
+	for (size_t i = 0; i < n; i++)
+		ours.iov_len += piece[i].iov_len;
+	ssize_t got = process_vm_readv(tid, &ours, 1, piece, n, 0);
 	if (got < 0)
 		return -errno;
-	return (size_t)got == n ? 0 : -EFAULT;
+	return (size_t)got == ours.iov_len ? 0 : -EFAULT;
+}
+
+int mem_read(pid_t tid, uint64_t addr, void *buf, size_t n)
+{
+	return mem_read_pieces(tid, &(struct iovec){(void *)(uintptr_t)addr, n}, 1, buf);
 }
 
 int mem_write(pid_t tid, uint64_t addr, const void *buf, size_t n)

@@ -7,9 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* n bytes, all or nothing. 0, -EFAULT, -ESRCH, -EPERM (a tracee that is not dumpable). */
 int mem_read(pid_t tid, uint64_t addr, void *buf, size_t n);
+/* n pieces (struct iovec: the tracee's addresses), one behind another into buf; likewise. */
+int mem_read_pieces(pid_t tid, const struct iovec *piece, size_t n, void *buf);
 /* The same the other way, for where the kernel would write what a call returns. */
 int mem_write(pid_t tid, uint64_t addr, const void *buf, size_t n);
 /*

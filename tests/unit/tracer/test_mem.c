@@ -68,3 +68,21 @@ Test(mem, bytes_all_or_nothing)
 	cr_expect_eq(mem_read(getpid(), (uintptr_t)(p + 2 * PAGE - 8), got, sizeof(got)), -EFAULT);
 	munmap(p, 3 * PAGE);
 }
+
+Test(mem, pieces_all_or_nothing)
+{
+	char *p = pages();
+	char got[8];
+	struct iovec piece[] = {{p + 100, 3}, {p, 4}, {p + 2 * PAGE - 1, 1}};
+
+	for (int i = 0; i < 200; i++)
+		p[i] = (char)i;
+	p[2 * PAGE - 1] = 'x';
+	cr_expect_eq(mem_read_pieces(getpid(), piece, 3, got), 0);
+	cr_expect_arr_eq(got, "def\0\1\2\3x", 8);
+	piece[1].iov_base = p + 2 * PAGE - 2;
+	cr_expect_eq(mem_read_pieces(getpid(), piece, 3, got), -EFAULT);
+	piece[0].iov_base = NULL;
+	cr_expect_eq(mem_read_pieces(getpid(), piece, 3, got), -EFAULT);
+	munmap(p, 3 * PAGE);
+}
