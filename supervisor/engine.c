@@ -95,7 +95,8 @@ static int spawn(struct run *r)
 					 .see_identities = !r->one_identity,
 					 .native = r->mode == ENGINE_PERMISSIVE,
 					 .record = r->recorder != NULL,
-					 .fast = run_is_fast(r)};
+					 .fast = run_is_fast(r),
+					 .state_dir = session_store(r->session)->state_dir};
 	enum tracer_stage stage = TRACER_STAGE_SETUP;
 	int err = tracer_new(&options, &r->tracer);
 	/* That may name a place where the command writes: then nothing is loaded once it runs. */

@@ -36,12 +36,13 @@ bool fastpath_exists(void)
 	return true;
 }
 
-int fastpath_new(const struct stub_marks *marks, enum stub_way way, struct fastpath **ret)
+int fastpath_new(const struct stub_marks *marks, enum stub_way way, const char *state_dir,
+		 struct fastpath **ret)
 {
 	struct fastpath *f = calloc(1, sizeof(*f));
 
 	if (f)
-		f->objects = objects_new();
+		f->objects = objects_new(state_dir);
 	if (!f || !f->objects) {
 		free(f);
 		return -ENOMEM;

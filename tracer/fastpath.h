@@ -27,8 +27,12 @@ struct mm;	 /* an address space; tracees refer to it */
 
 /* Is there one for this machine? Where there is none, fastpath_none.c is built instead. */
 bool fastpath_exists(void);
-/* way: how stubs go, until fastpath_all_pass(). 0, -ENOMEM, -EOPNOTSUPP. */
-int fastpath_new(const struct stub_marks *marks, enum stub_way way, struct fastpath **ret);
+/*
+ * way: how stubs go, until fastpath_all_pass(). state_dir: where what is learned of files is kept
+ * between runs (tracer/sitefile.h), or NULL. 0, -ENOMEM, -EOPNOTSUPP.
+ */
+int fastpath_new(const struct stub_marks *marks, enum stub_way way, const char *state_dir,
+		 struct fastpath **ret);
 void fastpath_free(struct fastpath *f);
 /*
  * From now on calls that change something pass, too: new stubs' at once, those of an address space

@@ -11,10 +11,12 @@ bool fastpath_exists(void)
 	return false;
 }
 
-int fastpath_new(const struct stub_marks *marks, enum stub_way way, struct fastpath **ret)
+int fastpath_new(const struct stub_marks *marks, enum stub_way way, const char *state_dir,
+		 struct fastpath **ret)
 {
 	(void)marks;
 	(void)way;
+	(void)state_dir;
 	(void)ret;
 	return -EOPNOTSUPP;
 }

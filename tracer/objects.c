@@ -5,13 +5,14 @@
 #include "tracer/mem.h"
 #include "tracer/util.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #define OBJECTS_MAX  1024
-#define FUNCTION_MAX 4096 /* bytes decoded for one site */
-#define SLOTS_MAX    24	  /* stubs in one object */
-#define SLOTS_SPARE  4	  /* of them, for sites that a program comes to */
+#define FUNCTION_MAX 4096		/* bytes decoded for one site */
+#define SLOTS_MAX    SITEFILE_SITES_MAX /* stubs in one object */
+#define SLOTS_SPARE  4			/* of them, for sites that a program comes to */
 #define SYSCALL_SIZE 2
 #define SCAN_MAX     (4u << 20) /* bytes of one text */
 #define SCAN_CHUNK   (64u << 10)
@@ -19,11 +20,27 @@
 struct objects {
 	struct object *first;
 	size_t len;
+	struct sitefile *file; /* of earlier runs; NULL: none */
 };
 
-struct objects *objects_new(void)
+struct objects *objects_new(const char *state_dir)
 {
-	return calloc(1, sizeof(struct objects));
+	struct objects *os = calloc(1, sizeof(*os));
+
+	if (os && state_dir)
+		os->file = sitefile_new(state_dir, OBJECTS_RULES);
+	return os;
+}
+
+static void keep(struct objects *os, const struct object *o)
+{
+	struct sitefile_site site[SITEFILE_SITES_MAX];
+
+	for (size_t i = 0; i < o->len; i++)
+		site[i] = (struct sitefile_site){.offset = o->site[i].offset,
+						 .nr = o->site[i].site.nr,
+						 .function = o->site[i].function};
+	sitefile_put(os->file, &o->key, site, o->len);
 }
 
 void objects_free(struct objects *os)
@@ -31,9 +48,13 @@ void objects_free(struct objects *os)
 	while (os && os->first) {
 		struct object *o = os->first;
 		os->first = o->next;
+		if (o->news && o->whole && o->key.id_len && !o->doubtful)
+			keep(os, o);
 		free(o->site);
 		free(o);
 	}
+	if (os)
+		sitefile_free(os->file);
 	free(os);
 }
 
@@ -92,30 +113,6 @@ size_t objects_room(const struct maps_region *where, const struct elfmem_text *t
 	return measure_room(where, text, &room);
 }
 
-const struct object *objects_known(const struct objects *os, pid_t tid,
-				   const struct maps_region *where, uint64_t base)
-{
-	const struct object *o = find(os, where);
-	struct elfmem_text text;
-	uint64_t room, within = middle_of(where);
-
-	/* Another file may have the inode by now: then what is zero there is its data, maybe. */
-	if (!o || !o->len || !base ||
-	    elfmem_text(tid, base, within, offset_of(where, within), &text) < 0 ||
-	    measure_room(where, &text, &room) < o->len || room != o->room)
-		return NULL;
-	return o;
-}
-
-const struct object *objects_find(const struct objects *os, pid_t tid,
-				  const struct maps_region *where, uint64_t base, uint64_t syscall)
-{
-	const struct object *o = find(os, where);
-
-	return o && knows(o, offset_of(where, syscall)) ? objects_known(os, tid, where, base)
-							: NULL;
-}
-
 /* ---- learning ---- */
 
 /* mov $nr,%eax: it needs no word from the unwind table to be known. */
@@ -124,13 +121,12 @@ static bool is_number_move(const uint8_t *before, int32_t nr)
 	return before[0] == 0xb8 && memcmp(before + 1, &nr, sizeof(nr)) == 0;
 }
 
-static unsigned length_before(pid_t tid, const struct elfmem_text *text, uint64_t syscall)
+/* What ends before the syscall and can be moved, by its function's code up to there. */
+static unsigned length_before(pid_t tid, uint64_t function, uint64_t syscall)
 {
 	uint8_t code[FUNCTION_MAX];
-	uint64_t function;
 
-	if (elfmem_function(tid, text, syscall, &function) < 0 ||
-	    syscall - function > sizeof(code) ||
+	if (syscall - function > sizeof(code) ||
 	    mem_read(tid, function, code, syscall - function) < 0)
 		return 0;
 	return insn_movable_before(code, syscall - function, STUB_JUMP);
@@ -143,29 +139,44 @@ static struct stub_site site_of(const struct sysent *ent)
 				  .two_paths = ent->need[1] != CALL_NEED_NONE};
 }
 
-/* What stands before the syscall. False: nothing that can be replaced. */
-static bool look_at_site(pid_t tid, const struct sysent *ent, const struct elfmem_text *text,
-			 uint64_t syscall, struct stub_site *ret)
+/* The same for a site whose function begins there. False: nothing that can be replaced. */
+static bool decode_site(pid_t tid, const struct sysent *ent, uint64_t function, uint64_t syscall,
+			struct stub_site *ret)
 {
 	struct stub_site site = site_of(ent);
-	unsigned len = STUB_JUMP;
+	unsigned len = length_before(tid, function, syscall);
 
-	if (mem_read(tid, syscall - len, site.before, len) < 0)
+	if (!len || mem_read(tid, syscall - len, site.before, len) < 0)
 		return false;
-	if (!is_number_move(site.before, site.nr)) {
-		len = length_before(tid, text, syscall);
-		if (!len || mem_read(tid, syscall - len, site.before, len) < 0)
-			return false;
-	}
 	site.before_len = (uint8_t)len;
 	*ret = site;
+	return true;
+}
+
+/* What stands before the syscall; the offset is the caller's. False as above. */
+static bool look_at_site(pid_t tid, const struct sysent *ent, const struct elfmem_text *text,
+			 uint64_t syscall, struct object_site *ret)
+{
+	struct object_site s = {.site = site_of(ent)};
+	uint64_t function;
+
+	if (mem_read(tid, syscall - STUB_JUMP, s.site.before, STUB_JUMP) < 0)
+		return false;
+	s.site.before_len = STUB_JUMP;
+	if (!is_number_move(s.site.before, s.site.nr)) {
+		if (elfmem_function(tid, text, syscall, &function) < 0 ||
+		    !decode_site(tid, ent, function, syscall, &s.site))
+			return false;
+		s.function = (uint32_t)(syscall - function);
+	}
+	*ret = s;
 	return true;
 }
 
 bool objects_can_change(pid_t tid, const struct sysent *ent, const struct elfmem_text *text,
 			uint64_t syscall)
 {
-	struct stub_site site;
+	struct object_site site;
 
 	return look_at_site(tid, ent, text, syscall, &site);
 }
@@ -190,10 +201,12 @@ static struct object *add_object(struct objects *os, const struct maps_region *w
 	return o;
 }
 
-static void add_site(struct object *o, uint64_t offset, const struct stub_site *site)
+static void add_site(struct object *o, const struct object_site *site)
 {
-	if (o->len < o->slots && !knows(o, offset))
-		o->site[o->len++] = (struct object_site){offset, *site};
+	if (o->len >= o->slots || knows(o, site->offset))
+		return;
+	o->site[o->len++] = *site;
+	o->news = true;
 }
 
 /*
@@ -271,6 +284,18 @@ static const struct sysent *opens_at(const uint8_t *code, const uint8_t *p)
 	return ent && filter_passes(ent) && ent->need[0] == CALL_NEED_OPEN ? ent : NULL;
 }
 
+/* The site at p: one that is known, or mov $nr,%eax for ent. */
+static struct stub_site site_at(const struct sysent *ent, const struct known_code *k,
+				const uint8_t *p)
+{
+	struct stub_site site = site_of(k ? &sysents[k->id] : ent);
+
+	site.before_len = k ? k->moves : STUB_JUMP;
+	site.several = k && k->several;
+	memcpy(site.before, p - site.before_len, site.before_len);
+	return site;
+}
+
 static void add_if_opens(struct object *o, uint64_t offset, const uint8_t *code, const uint8_t *end,
 			 const uint8_t *p)
 {
@@ -279,11 +304,8 @@ static void add_if_opens(struct object *o, uint64_t offset, const uint8_t *code,
 
 	if (!k && (!ent || o->len + SLOTS_SPARE >= o->slots))
 		return;
-	struct stub_site site = site_of(ent ? ent : &sysents[k->id]);
-	site.before_len = k ? k->moves : STUB_JUMP;
-	site.several = k && k->several;
-	memcpy(site.before, p - site.before_len, site.before_len);
-	add_site(o, offset, &site);
+	struct object_site site = {.offset = offset, .site = site_at(ent, k, p)};
+	add_site(o, &site);
 }
 
 /* Every `syscall` (0f 05), by its rarer byte: one pass. */
@@ -308,20 +330,112 @@ static void scan_text(struct object *o, pid_t tid, const struct maps_region *whe
 	uint8_t *code AUTOFREE = malloc(SCAN_CHUNK);
 	uint64_t at = where->start, end = text->end < where->end ? text->end : where->end;
 
+	o->whole = o->news = true;
+	o->doubtful |= !code;
 	if (end - at > SCAN_MAX) /* Go's own packages come first */
 		end = at + SCAN_MAX;
 	while (code && at + overlap < end && o->len < o->slots) {
 		size_t n = end - at < SCAN_CHUNK ? end - at : SCAN_CHUNK;
-		if (mem_read(tid, at, code, n) < 0)
+		if (mem_read(tid, at, code, n) < 0) {
+			o->doubtful = true;
 			return;
+		}
 		scan(o, where, at, code, n);
 		at += n - overlap;
 	}
 }
 
-/* The object that has this text, new or known; *ret_fresh: nothing is known of it yet. */
-static struct object *take_object(struct objects *os, const struct maps_region *where,
-				  const struct elfmem_text *text, bool *ret_fresh)
+/* ---- what earlier runs have learned ---- */
+
+/* Up to so many bytes of text around a `syscall` say what it is. */
+#define PIECE_BEFORE 48
+#define PIECE_BEHIND 16
+
+/* Looked at again as if it were come upon now. code: around the `syscall` at p. */
+static bool accept_site(pid_t tid, const struct maps_region *where, const struct sitefile_site *s,
+			const struct iovec *piece, const uint8_t *code, struct stub_site *ret)
+{
+	uint64_t syscall = where->start + (s->offset - where->offset);
+	const uint8_t *p = code + (syscall - (uintptr_t)piece->iov_base);
+	const struct sysent *ent = sysent_by_nr(SYS_ARCH_X86_64, s->nr);
+
+	if (!ent || !filter_passes(ent) || memcmp(p, "\x0f\x05", SYSCALL_SIZE) != 0)
+		return false;
+	if (s->function)
+		return s->function <= syscall - where->start &&
+		       decode_site(tid, ent, syscall - s->function, syscall, ret);
+	bool moves = p - code >= STUB_JUMP && is_number_move(p - STUB_JUMP, s->nr);
+	const struct known_code *k = moves ? NULL : known_at(code, code + piece->iov_len, p);
+	if (!moves && (!k || sysents[k->id].nr[SYS_ARCH_X86_64] != s->nr))
+		return false;
+	*ret = site_at(ent, k, p);
+	return true;
+}
+
+/* The text around each of them. False: one of them is not in it. */
+static bool cut_pieces(const struct maps_region *where, const struct elfmem_text *text,
+		       const struct sitefile_site *site, size_t n, struct iovec *ret)
+{
+	uint64_t end = text->end < where->end ? text->end : where->end;
+	uint64_t size = end - where->start;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at = site[i].offset - where->offset;
+		if (at < STUB_INSN_MAX || at >= size || size - at < SYSCALL_SIZE)
+			return false;
+		uint64_t before = at < PIECE_BEFORE ? at : PIECE_BEFORE;
+		uint64_t behind = size - at < PIECE_BEHIND ? size - at : PIECE_BEHIND;
+		ret[i] = (struct iovec){(void *)(uintptr_t)(where->start + at - before),
+					before + behind};
+	}
+	return true;
+}
+
+/* All of them or none. */
+static bool accept_all(struct object *o, pid_t tid, const struct maps_region *where,
+		       const struct elfmem_text *text, const struct sitefile_site *site, size_t n)
+{
+	struct iovec piece[SLOTS_MAX];
+	uint8_t bytes[SLOTS_MAX * (PIECE_BEFORE + PIECE_BEHIND)], *code = bytes;
+
+	if (n > o->slots || !cut_pieces(where, text, site, n, piece) ||
+	    (n && mem_read_pieces(tid, piece, n, bytes) < 0))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct object_site s = {.offset = site[i].offset, .function = site[i].function};
+		if (!accept_site(tid, where, &site[i], &piece[i], code, &s.site))
+			break;
+		add_site(o, &s); /* but one that comes twice */
+		code += piece[i].iov_len;
+	}
+	if (o->len < n)
+		o->len = 0;
+	o->news = false;
+	return o->len == n;
+}
+
+static void recall(struct objects *os, struct object *o, pid_t tid, const struct maps_region *where,
+		   uint64_t base, const struct elfmem_text *text)
+{
+	struct sitefile_site site[SITEFILE_SITES_MAX];
+	struct sitefile_key key = {
+		.dev = o->dev, .ino = o->ino, .room = o->room, .slots = (uint32_t)o->slots};
+	int n = os->file ? elfmem_build_id(tid, base, key.id, sizeof(key.id)) : -ENOENT;
+
+	key.id_len = n > 0 ? (uint32_t)n : 0;
+	o->key = key;
+	n = n > 0 ? sitefile_find(os->file, &key, site) : -ENOENT;
+	if (n < 0)
+		return;
+	o->whole = accept_all(o, tid, where, text, site, (size_t)n);
+	o->doubtful = !o->whole;
+}
+
+/* ---- the face ---- */
+
+/* The object that has this text, new or known. NULL: it has no room, or there is no memory. */
+static struct object *take_object(struct objects *os, pid_t tid, const struct maps_region *where,
+				  uint64_t base, const struct elfmem_text *text)
 {
 	uint64_t room;
 	size_t slots = measure_room(where, text, &room);
@@ -329,14 +443,41 @@ static struct object *take_object(struct objects *os, const struct maps_region *
 
 	if (!o && slots)
 		o = add_object(os, where);
-	if (!o)
-		return NULL;
-	*ret_fresh = o->room != room || o->slots != slots;
-	if (*ret_fresh) /* another file has that inode now */
-		o->len = 0;
+	if (!o || (o->room == room && o->slots == slots))
+		return o;
+	/* New, or another file has that inode now. */
 	o->room = room;
 	o->slots = slots;
+	o->len = 0;
+	o->whole = o->news = o->doubtful = false;
+	recall(os, o, tid, where, base, text);
 	return o;
+}
+
+const struct object *objects_known(struct objects *os, pid_t tid, const struct maps_region *where,
+				   uint64_t base)
+{
+	const struct object *o = find(os, where);
+	struct elfmem_text text;
+	uint64_t room, within = middle_of(where);
+
+	if ((o ? !o->len : !os->file) || !base ||
+	    elfmem_text(tid, base, within, offset_of(where, within), &text) < 0)
+		return NULL;
+	if (!o)
+		o = take_object(os, tid, where, base, &text);
+	/* Another file may have the inode by now: then what is zero there is its data, maybe. */
+	if (!o || !o->len || measure_room(where, &text, &room) < o->len || room != o->room)
+		return NULL;
+	return o;
+}
+
+const struct object *objects_find(struct objects *os, pid_t tid, const struct maps_region *where,
+				  uint64_t base, uint64_t syscall)
+{
+	const struct object *o = objects_known(os, tid, where, base);
+
+	return o && knows(o, offset_of(where, syscall)) ? o : NULL;
 }
 
 const struct object *objects_learn(struct objects *os, const struct tracee *t,
@@ -345,18 +486,20 @@ const struct object *objects_learn(struct objects *os, const struct tracee *t,
 {
 	uint64_t syscall = t->at.ip - SYSCALL_SIZE;
 	struct elfmem_text text;
-	struct stub_site site;
-	bool fresh;
+	struct object_site site;
 
 	if (!base || syscall - where->start < STUB_INSN_MAX ||
 	    elfmem_text(t->tid, base, syscall, offset_of(where, syscall), &text) < 0)
 		return NULL;
-	struct object *o = take_object(os, where, &text, &fresh);
+	struct object *o = take_object(os, t->tid, where, base, &text);
 	if (!o)
 		return NULL;
-	if (look_at_site(t->tid, ent, &text, syscall, &site))
-		add_site(o, offset_of(where, syscall), &site);
-	if (fresh)
+	if (!knows(o, offset_of(where, syscall)) &&
+	    look_at_site(t->tid, ent, &text, syscall, &site)) {
+		site.offset = offset_of(where, syscall);
+		add_site(o, &site);
+	}
+	if (!o->whole)
 		scan_text(o, t->tid, where, &text);
 	return knows(o, offset_of(where, syscall)) ? o : NULL;
 }
@@ -366,12 +509,11 @@ const struct object *objects_survey(struct objects *os, pid_t tid, const struct 
 {
 	uint64_t within = middle_of(where);
 	struct elfmem_text text;
-	bool fresh;
 
 	if (elfmem_text(tid, base, within, offset_of(where, within), &text) < 0)
 		return NULL;
-	struct object *o = take_object(os, where, &text, &fresh);
-	if (o && fresh)
+	struct object *o = take_object(os, tid, where, base, &text);
+	if (o && !o->whole)
 		scan_text(o, tid, where, &text);
 	return o && o->len ? o : NULL;
 }

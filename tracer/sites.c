@@ -269,7 +269,7 @@ static int count_segment(const struct layout *l, const Elf64_Phdr *ph, struct bo
 	/* It reads what lies where headers are, which need not be what this was laid out by. */
 	if (x.elf.end > ph->p_vaddr + ph->p_filesz)
 		return -ENOEXEC;
-	x.os = objects_new();
+	x.os = objects_new(NULL);
 	if (!x.os)
 		return -ENOMEM;
 	x.known = objects_survey(x.os, getpid(), &x.where, x.base);

@@ -144,7 +144,7 @@ static int new_marks(struct tracer *tr)
 			    marks.look == marks.report));
 	if (r == 0)
 		r = fastpath_new(&marks, tr->options.see_changes ? STUB_WAY_LOOK : STUB_WAY_PASS,
-				 &tr->fast);
+				 tr->options.state_dir, &tr->fast);
 	tr->filter.pass = marks.pass;
 	tr->filter.look = marks.look;
 	tr->filter.report = marks.report;

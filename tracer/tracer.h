@@ -144,6 +144,8 @@ struct tracer_options {
 	bool see_changes;    /* report TRACER_CHANGED */
 	bool see_identities; /* a tracee can become somebody else: fill tracer_event.turn */
 	bool fast;	     /* calls that succeed are to stop no more, where that can be had */
+	/* Where it keeps for later runs what it has learned of files; NULL: nowhere. Copied. */
+	const char *state_dir;
 	/*
 	 * Nothing is refused: neither the filter nor the tracer answers a call (but CLONE_UNTRACED,
 	 * which would make a process that nobody sees), no_new_privs is set only where there is no

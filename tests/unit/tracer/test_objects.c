@@ -1,93 +1,12 @@
 #include "tracer/objects.h"
 
+#include "tests/objectimage.h"
+#include "tests/tempdir.h"
 #include "tracer/elfmem.h"
 
 #include <criterion/criterion.h>
-#include <elf.h>
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/*
- * An object in this process's own memory, which serves as the tracee's: an ELF header, an unwind
- * table and a text, all in one file's pages. A program can put anything there.
- */
-
-#define PAGE	  4096
-#define PAGES	  4
-#define TEXT	  PAGE /* the segment's offset, and in memory the same */
-#define TEXT_SIZE (PAGE + 0x800)
-#define TABLE	  0x400
-#define FUNCTION  (TEXT + 0x40)
-#define SITE	  (FUNCTION + 9) /* of the syscall instruction */
-
-struct image {
-	uint8_t *at;
-	Elf64_Ehdr *head;
-	Elf64_Phdr *ph;
-	struct maps_region where;
-	struct tracee t;
-};
-
-static const struct sysent *openat_row(void)
-{
-	return &sysents[SYS_ID_openat];
-}
-
-static void put_site(uint8_t *at, int32_t nr)
-{
-	*at = 0xb8;
-	memcpy(at + 1, &nr, 4);
-	memcpy(at + 5, "\x0f\x05", 2);
-}
-
-static void put_table(struct image *im)
-{
-	const int32_t table[] = {0, 2, TEXT - TABLE, 0, FUNCTION - TABLE, 0};
-	uint8_t *at = im->at + TABLE;
-
-	memcpy(at, "\x01\x1b\x03\x3b", 4);
-	memcpy(at + 4, table, sizeof(table));
-}
-
-static struct image image_new(void)
-{
-	struct image im = {.at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
-
-	cr_assert_neq(im.at, MAP_FAILED);
-	im.head = (Elf64_Ehdr *)im.at;
-	memcpy(im.head->e_ident, ELFMAG, SELFMAG);
-	im.head->e_ident[EI_CLASS] = ELFCLASS64;
-	im.head->e_phoff = sizeof(*im.head);
-	im.head->e_phentsize = sizeof(*im.ph);
-	im.head->e_phnum = 2;
-	im.ph = (Elf64_Phdr *)(im.head + 1);
-	im.ph[0] = (Elf64_Phdr){.p_type = PT_LOAD,
-				.p_flags = PF_R | PF_X,
-				.p_offset = TEXT,
-				.p_vaddr = TEXT,
-				.p_filesz = TEXT_SIZE,
-				.p_memsz = TEXT_SIZE};
-	im.ph[1] = (Elf64_Phdr){
-		.p_type = PT_GNU_EH_FRAME, .p_offset = TABLE, .p_vaddr = TABLE, .p_memsz = 0x100};
-	put_table(&im);
-	memcpy(im.at + FUNCTION, "\xf3\x0f\x1e\xfa", 4);
-	put_site(im.at + FUNCTION + 4, SYS_openat);
-	im.where = (struct maps_region){.start = (uintptr_t)im.at + TEXT,
-					.end = (uintptr_t)im.at + 3 * PAGE,
-					.offset = TEXT,
-					.dev = 1,
-					.ino = 42,
-					.exec = true};
-	im.t = (struct tracee){.tid = getpid(), .at.nr = SYS_openat};
-	im.t.at.ip = (uintptr_t)im.at + SITE + 2;
-	return im;
-}
 
 static const struct object *learn(struct objects *os, struct image *im)
 {
@@ -99,15 +18,10 @@ static const struct object *find(struct objects *os, struct image *im)
 	return objects_find(os, getpid(), &im->where, (uintptr_t)im->at, im->t.at.ip - 2);
 }
 
-static void image_free(struct image *im)
-{
-	munmap(im->at, PAGES * PAGE);
-}
-
 Test(objects, a_site_and_the_others_in_the_text)
 {
 	struct image im = image_new();
-	struct objects *os = objects_new();
+	struct objects *os = objects_new(NULL);
 	struct stub_site site;
 	uint64_t stub;
 
@@ -176,7 +90,7 @@ Test(objects, functions_for_every_call)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct image im = image_new();
-		struct objects *os = objects_new();
+		struct objects *os = objects_new(NULL);
 		struct stub_site site;
 		uint64_t stub;
 		uint8_t *at = im.at + TEXT + 0x500;
@@ -222,7 +136,7 @@ Test(objects, sites_at_every_offset_of_a_large_text)
 	im.where.end = im.where.start + size;
 	im.t.at.ip = (uintptr_t)at + SITE + 2;
 	for (size_t where = (64 << 10) - 10; where < (64 << 10) + 10; where++) {
-		struct objects *os = objects_new();
+		struct objects *os = objects_new(NULL);
 		put_site(at + TEXT + where, SYS_open);
 		const struct object *o = learn(os, &im);
 		cr_assert_not_null(o);
@@ -239,7 +153,7 @@ Test(objects, sites_at_every_offset_of_a_large_text)
 Test(objects, another_file_with_the_same_number)
 {
 	struct image im = image_new();
-	struct objects *os = objects_new();
+	struct objects *os = objects_new(NULL);
 
 	cr_assert_not_null(learn(os, &im));
 	im.ph[0].p_filesz += 0x100;
@@ -259,7 +173,7 @@ Test(objects, no_room_at_the_end)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct image im = image_new();
-		struct objects *os = objects_new();
+		struct objects *os = objects_new(NULL);
 		im.ph[0].p_filesz = sizes[i];
 		cr_expect_null(learn(os, &im));
 		objects_free(os);
@@ -271,7 +185,7 @@ Test(objects, no_room_at_the_end)
 Test(objects, files_without_end)
 {
 	struct image im = image_new();
-	struct objects *os = objects_new();
+	struct objects *os = objects_new(NULL);
 	unsigned learned = 0;
 
 	for (im.where.ino = 1; im.where.ino < 3000; im.where.ino++)
@@ -306,7 +220,7 @@ Test(objects, hostile_headers)
 	srand(7);
 	for (int i = 0; i < 60000; i++) {
 		struct image im = image_new();
-		struct objects *os = objects_new();
+		struct objects *os = objects_new(NULL);
 		for (int n = rand() % 3 + 1; n > 0; n--) {
 			uint64_t v = odd_number();
 			size_t at = (size_t)rand() % (TABLE + 28) & ~(size_t)3;
@@ -353,4 +267,260 @@ Test(objects, functions_by_the_unwind_table)
 	cr_expect_eq(elfmem_text(getpid(), base, base + 8, 8, &text), -ENOEXEC);
 	cr_expect_eq(elfmem_text(getpid(), 4096, base + SITE, SITE, &text), -EFAULT);
 	image_free(&im);
+}
+
+Test(objects, build_ids)
+{
+	struct image im = image_new();
+	uint64_t base = (uintptr_t)im.at;
+	uint8_t id[SITEFILE_ID_MAX];
+
+	cr_expect_eq(elfmem_build_id(getpid(), base, id, sizeof(id)), -ENOENT);
+	image_put_id(&im, 7);
+	cr_assert_eq(elfmem_build_id(getpid(), base, id, sizeof(id)), 20);
+	for (int i = 0; i < 20; i++)
+		cr_expect_eq(id[i], 7);
+	cr_expect_eq(elfmem_build_id(getpid(), base, id, 19), -ENOENT);
+	for (uint64_t cut = 0; cut < 68; cut++) {
+		im.ph[2].p_filesz = cut;
+		cr_expect_eq(elfmem_build_id(getpid(), base, id, sizeof(id)), -ENOENT, "%lu", cut);
+	}
+	im.ph[2].p_filesz = UINT64_MAX;
+	cr_assert_eq(elfmem_build_id(getpid(), base, id, sizeof(id)), 20);
+	for (size_t i = 0; i < 4; i++) { /* lengths that lead out of it */
+		memset(im.at + NOTES + 4 * i, 0xff, 4);
+		cr_expect_leq(elfmem_build_id(getpid(), base, id, sizeof(id)), 20);
+	}
+	im.ph[2].p_offset = UINT64_MAX - PAGE;
+	cr_expect_eq(elfmem_build_id(getpid(), base, id, sizeof(id)), -ENOENT);
+	cr_expect_eq(elfmem_build_id(getpid(), 4096, id, sizeof(id)), -EFAULT);
+	image_free(&im);
+}
+
+/* ---- from run to run ---- */
+
+static const struct object *known(struct objects *os, struct image *im)
+{
+	return objects_known(os, getpid(), &im->where, (uintptr_t)im->at);
+}
+
+/* A run that learns of it and ends. How many sites it knew. */
+static size_t run_and_learn(const char *state, struct image *im)
+{
+	struct objects *os = objects_new(state);
+	const struct object *o = learn(os, im);
+	size_t n = o ? o->len : 0;
+
+	objects_free(os);
+	return n;
+}
+
+/* What a run knows of it before it has looked at the text. */
+static size_t known_at_once(const char *state, struct image *im)
+{
+	struct objects *os = objects_new(state);
+	const struct object *o = known(os, im);
+	size_t n = o ? o->len : 0;
+
+	objects_free(os);
+	return n;
+}
+
+/* One site of each kind: a number, a function of several moves, one by the unwind table. */
+static void put_all_kinds(struct image *im)
+{
+	static const uint8_t by_stack[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b,
+					   0x44, 0x24, 0x20, 0x0f, 0x05};
+
+	memcpy(im->at + FUNCTION, by_stack, sizeof(by_stack)); /* mov 32(%rsp),%rax; at SITE */
+	put_site(im->at + TEXT + 0x200, SYS_openat);
+	memcpy(im->at + TEXT + 0x500, "\x49\x89\xf2\x48\x89\xfa\x48\x89\xce\x48\x89\xdf\x0f\x05",
+	       14);
+	put_site(im->at + TEXT + TEXT_SIZE - 7, SYS_open);
+}
+
+Test(objects, what_a_run_learns_the_next_one_knows)
+{
+	char state[PATH_MAX];
+	struct image im = image_new();
+	struct stub_site was, is;
+	uint64_t stub, same;
+
+	tempdir_enter(state);
+	image_put_id(&im, 1);
+	put_all_kinds(&im);
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	struct objects *first = objects_new(state), *second;
+	const struct object *o = learn(first, &im), *again;
+	cr_assert_not_null(o);
+	cr_assert_eq(o->len, 4u);
+	cr_expect_eq(run_and_learn(state, &im), 4u); /* its own knowledge is written at its end */
+	second = objects_new(state);
+	again = known(second, &im);
+	cr_assert_not_null(again);
+	cr_assert_eq(again->len, 4u);
+	cr_expect_eq(find(second, &im), again);
+	for (size_t i = 0; i < o->len; i++) {
+		cr_assert(object_site(o, i, &im.where, &was, &stub));
+		cr_assert(object_site(again, i, &im.where, &is, &same));
+		cr_expect_arr_eq(&was, &is, sizeof(was));
+		cr_expect_eq(stub, same);
+	}
+	/* What it comes upon beside, it adds. */
+	put_site(im.at + TEXT + 0x600, SYS_mkdirat);
+	im.t.at.ip = (uintptr_t)im.at + TEXT + 0x607;
+	cr_expect_null(find(second, &im));
+	cr_expect_eq(
+		objects_learn(second, &im.t, &sysents[SYS_ID_mkdirat], &im.where, (uintptr_t)im.at),
+		again);
+	objects_free(second);
+	objects_free(first); /* ends later, and knows less of it: it is written over that */
+	cr_expect_eq(known_at_once(state, &im), 4u);
+	cr_expect_eq(objects_learn(second = objects_new(state), &im.t, &sysents[SYS_ID_mkdirat],
+				   &im.where, (uintptr_t)im.at)
+			     ->len,
+		     5u);
+	objects_free(second);
+	cr_expect_eq(known_at_once(state, &im), 5u);
+	image_free(&im);
+	tempdir_leave(state);
+}
+
+Test(objects, that_there_is_nothing_is_known_too)
+{
+	char state[PATH_MAX];
+	struct image im = image_new();
+	struct objects *os;
+
+	tempdir_enter(state);
+	image_put_id(&im, 1);
+	memset(im.at + FUNCTION, 0, 16);
+	os = objects_new(state);
+	cr_expect_null(objects_survey(os, getpid(), &im.where, (uintptr_t)im.at));
+	objects_free(os);
+	put_site(im.at + TEXT + 0x200, SYS_openat); /* it would be found */
+	os = objects_new(state);
+	cr_expect_null(objects_survey(os, getpid(), &im.where, (uintptr_t)im.at));
+	objects_free(os);
+	im.where.ino++;
+	os = objects_new(state);
+	cr_expect_not_null(objects_survey(os, getpid(), &im.where, (uintptr_t)im.at));
+	objects_free(os);
+	image_free(&im);
+	tempdir_leave(state);
+}
+
+/* A file that says so of itself, in the inode of the other or its own; and an upgrade. */
+Test(objects, another_text_with_the_same_build_id)
+{
+	char state[PATH_MAX];
+	struct image im = image_new();
+
+	tempdir_enter(state);
+	image_put_id(&im, 1);
+	put_all_kinds(&im);
+	cr_expect_eq(run_and_learn(state, &im), 4u);
+	for (uint64_t at = TEXT + 0x500; at < TEXT + 0x50e; at++) { /* each byte of a function */
+		im.at[at]++;
+		cr_expect_eq(known_at_once(state, &im), 0u, "%lx", at);
+		im.at[at]--;
+	}
+	im.at[FUNCTION] = 0x06; /* does not decode from there */
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	im.at[FUNCTION] = 0xf3;
+	cr_expect_eq(known_at_once(state, &im), 4u);
+	/* The first one's is left as it is. */
+	memset(im.at + TEXT + 0x200, 0x90, 7);
+	put_site(im.at + TEXT + 0x240, SYS_openat);
+	put_site(im.at + TEXT + 0x280, SYS_openat);
+	cr_expect_eq(run_and_learn(state, &im), 5u);
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	im.where.ino++;
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	cr_expect_eq(run_and_learn(state, &im), 5u);
+	cr_expect_eq(known_at_once(state, &im), 5u);
+	im.where.ino--;
+	memset(im.at + TEXT + 0x240, 0x90, 0x47);
+	put_site(im.at + TEXT + 0x200, SYS_openat);
+	cr_expect_eq(known_at_once(state, &im), 4u);
+	/* Another in its place. */
+	image_put_id(&im, 2);
+	memset(im.at + TEXT + 0x200, 0x90, 7);
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	cr_expect_eq(run_and_learn(state, &im), 3u);
+	cr_expect_eq(known_at_once(state, &im), 3u);
+	image_put_id(&im, 1);
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	image_free(&im);
+	tempdir_leave(state);
+}
+
+Test(objects, without_a_build_id_it_is_learned_anew)
+{
+	char state[PATH_MAX];
+	struct image im = image_new();
+
+	tempdir_enter(state);
+	cr_expect_eq(run_and_learn(state, &im), 1u);
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	cr_expect_neq(access("sites", F_OK), 0);
+	image_free(&im);
+	tempdir_leave(state);
+}
+
+static struct sitefile_site odd_site(void)
+{
+	static const uint64_t near[] = {SITE, TEXT + 0x205, TEXT + 0x50c, TEXT + TEXT_SIZE - 2,
+					TEXT + TEXT_SIZE};
+	static const int32_t nrs[] = {SYS_openat, SYS_open, SYS_read, SYS_mkdirat, -1};
+	struct sitefile_site s = {.offset = odd_number(), .nr = nrs[rand() % 5]};
+
+	if (rand() % 4)
+		s.offset = near[rand() % 5] + (rand() % 4 ? 0 : (uint64_t)(rand() % 3 - 1));
+	if (rand() % 3 == 0)
+		s.function = rand() % 2 ? (uint32_t)odd_number() : 9;
+	return s;
+}
+
+/* Whatever is in it: what is known then lies in the text, and its bytes are what they are. */
+Test(objects, hostile_knowledge)
+{
+	char state[PATH_MAX];
+	struct image im = image_new();
+	unsigned used = 0;
+
+	tempdir_enter(state);
+	image_put_id(&im, 1);
+	put_all_kinds(&im);
+	run_and_learn(state, &im);
+	struct objects *os = objects_new(state);
+	const struct sitefile_key key = known(os, &im)->key;
+	objects_free(os);
+	srand(11);
+	for (int i = 0; i < 5000; i++) {
+		struct sitefile_site site[SITEFILE_SITES_MAX];
+		size_t n = (size_t)rand() % (rand() % 2 ? 3 : SITEFILE_SITES_MAX);
+		struct sitefile *f = sitefile_new(state, OBJECTS_RULES);
+		for (size_t s = 0; s < n; s++)
+			site[s] = odd_site();
+		sitefile_put(f, &key, site, n);
+		sitefile_free(f);
+		os = objects_new(state);
+		const struct object *o = known(os, &im);
+		used += o != NULL;
+		for (size_t s = 0; o && s < o->len; s++) {
+			struct stub_site is;
+			uint64_t stub;
+			cr_assert(object_site(o, s, &im.where, &is, &stub));
+			const uint8_t *syscall = (const uint8_t *)(uintptr_t)is.syscall;
+			cr_assert_arr_eq(syscall, "\x0f\x05", 2);
+			cr_assert_arr_eq(syscall - is.before_len, is.before, is.before_len);
+			cr_assert_leq(is.syscall + 2, (uintptr_t)im.at + TEXT + TEXT_SIZE);
+			cr_assert_eq(o->site[s].offset, site[s].offset);
+		}
+		objects_free(os);
+	}
+	cr_expect(used > 50, "%u", used);
+	image_free(&im);
+	tempdir_leave(state);
 }
