@@ -184,7 +184,7 @@ static int parse_and_run(int argc, char **argv, struct options *o, struct agent 
 {
 	switch (options_parse(argc, argv, o)) {
 	case CLI_HELP:
-		options_help();
+		options_help(o->help_all);
 		return 0;
 	case CLI_WRONG:
 		return CLI_EXIT_USAGE;

@@ -58,7 +58,7 @@ static void offer_choices(const struct place *p, const char *choices, size_t n)
 
 /* ---- the help, read ---- */
 
-/* What a subcommand prints for --help; owned, "" where it can't be had. */
+/* What a subcommand prints for --help all; owned, "" where it can't be had. */
 static char *help_of(const struct subcommand *c)
 {
 	struct buf text = {.max = HELP_MAX};
@@ -70,12 +70,12 @@ static char *help_of(const struct subcommand *c)
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		char *argv[] = {(char *)c->name, (char *)"--help", NULL};
+		char *argv[] = {(char *)c->name, (char *)"--help", (char *)"all", NULL};
 		if (dup2(pipes[1], STDOUT_FILENO) < 0)
 			_exit(1);
 		close(pipes[0]);
 		close(pipes[1]);
-		int status = c->run(2, argv);
+		int status = c->run(3, argv);
 		fflush(stdout);
 		_exit(status);
 	}
@@ -451,14 +451,23 @@ static const char help[] =
 	"\n"
 	"Status: 0 fine, 2 usage, 125 could not write it.\n";
 
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+static const char *script_of(const char *shell)
+{
+	return !strcmp(shell, "bash")	? completion_bash
+	       : !strcmp(shell, "zsh")	? completion_zsh
+	       : !strcmp(shell, "fish") ? completion_fish
+					: NULL;
+}
+
 int completion_main(int argc, char **argv)
 {
-	const char *word = argc == 2 ? argv[1] : "";
-	const char *script = !strcmp(word, "bash")			      ? completion_bash
-			     : !strcmp(word, "zsh")			      ? completion_zsh
-			     : !strcmp(word, "fish")			      ? completion_fish
-			     : !strcmp(word, "--help") || !strcmp(word, "-h") ? help
-									      : NULL;
+	bool helps = (argc > 1 && is_help(argv[1])) || (argc > 2 && is_help(argv[2]));
+	const char *script = helps ? help : argc == 2 ? script_of(argv[1]) : NULL;
 	if (!script) {
 		cli_complain(
 			"completion: expected bash, zsh or fish; see warder completion --help");

@@ -60,6 +60,17 @@ static void help(FILE *out)
 	      out);
 }
 
+/* `warder help policy allow` is `warder policy allow --help`. */
+static int help_of(int argc, char **argv)
+{
+	char *words[] = {argv[0], argc > 1 ? argv[1] : (char *)"--help", (char *)"--help", NULL};
+	for (size_t i = 0; subcommands[i].name; i++)
+		if (!strcmp(subcommands[i].name, argv[0]))
+			return subcommands[i].run(argc > 1 ? 3 : 2, words);
+	cli_complain("unknown subcommand '%s'; see warder --help", argv[0]);
+	return CLI_EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");
@@ -73,6 +84,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+		if (argc > 2)
+			return help_of(argc - 2, argv + 2);
 		help(stdout);
 		return 0;
 	}

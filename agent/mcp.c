@@ -330,7 +330,7 @@ static void help(void)
 	     "  -r -w -x PATH, --rule 'RULE', --deny PATH, --policy FILE, --preset NAME,\n"
 	     "  --no-preset NAME, --no-presets, --project DIR, --on-denial hold|report,\n"
 	     "  --answer-timeout DURATION, --yes, --label TEXT, --tmp private|shared,\n"
-	     "  --allow-degraded: as `warder run --help` explains them\n"
+	     "  --allow-degraded: as `warder run --help all` explains\n"
 	     "\n"
 	     "  { \"mcpServers\": { \"warder\": { \"command\": \"warder\", \"args\": [\"mcp\"] } } "
 	     "}\n"

@@ -185,6 +185,7 @@ enum cli_parse options_parse(int argc, char **argv, struct options *ret)
 	cli_options_init(&ret->shared);
 	for (int i = 1; i < argc;) {
 		enum cli_parse p = take(ret, argc, argv, &i);
+		ret->help_all = p == CLI_HELP && cli_help_of_all(argc, argv, i);
 		if (p != CLI_PARSED)
 			return p;
 	}
@@ -221,39 +222,42 @@ static void add_shared(struct buf *out, const char *name, char letter, const cha
 	buf_free(&word);
 }
 
-/* All of them would not fit a screen; `warder run --help` explains each. */
-static void add_all_shared(struct buf *out)
+/* A line each would not fit a screen. */
+static void print_all_shared(void)
 {
 	enum { RUN, BOTH };
 	size_t column = 1;
-	buf_add_char(out, ' ');
-#define OPTION(KEY, name, letter, value, who, help)                                                \
+	struct buf out = {0};
+	buf_add_char(&out, ' ');
+#define OPTION(KEY, name, letter, value, who, screen, help)                                        \
 	if ((who) == BOTH)                                                                         \
-		add_shared(out, name, letter, value, &column);
+		add_shared(&out, name, letter, value, &column);
 #include "supervisor/options.def"
 #undef OPTION
-	buf_add_char(out, '\n');
+	puts(buf_str(&out));
+	buf_free(&out);
 }
 
-void options_help(void)
+void options_help(bool all)
 {
-	struct buf out = {0};
-	buf_add_str(&out, "Usage: warder agent [OPTIONS] [-p PROMPT | -p -]\n"
-			  "A coding agent, its tools behind the wall. Account: warder login, "
-			  "or a key.\n");
+	puts("Usage: warder agent [OPTIONS] [-p PROMPT | -p -]\n"
+	     "A coding agent, its tools behind the wall. Account: warder login, or a key.");
 	for (size_t k = 0; k < OPT_COUNT; k++) {
 		char left[64], letter[8] = "    ";
 		if (rows[k].letter)
 			snprintf(letter, sizeof(letter), "-%c, ", rows[k].letter);
 		snprintf(left, sizeof(left), "%s--%s %s", letter, rows[k].name,
 			 rows[k].value ? rows[k].value : "");
-		buf_addf(&out, "  %-34s %s\n", left, rows[k].help);
+		printf("  %-34s %s\n", left, rows[k].help);
 	}
-	buf_add_str(&out, "and, for its tools, as `warder run --help` explains them:\n");
-	add_all_shared(&out);
-	buf_add_str(&out, "Status: 0 done, 1 the turn failed, 2 usage, 125 could not.\n\n"
-			  "  warder agent -p 'why does make fail?'\n"
-			  "  git diff | warder agent --output json -p -\n");
-	fputs(buf_str(&out), stdout);
-	buf_free(&out);
+	if (all) {
+		cli_options_help(true, true);
+		putchar('\n');
+	} else {
+		puts("and, for its tools, as `warder agent --help all` explains them:");
+		print_all_shared();
+	}
+	puts("Status: 0 done, 1 the turn failed, 2 usage, 125 could not.\n\n"
+	     "  warder agent -p 'why does make fail?'\n"
+	     "  git diff | warder agent --output json -p -");
 }

@@ -16,11 +16,12 @@ struct options {
 	unsigned context;
 	unsigned max_steps, max_seconds, stall_timeout;
 	bool verbose;
+	bool help_all; /* --help all */
 	struct cli_options shared;
 };
 
 /* CLI_WRONG: a sentence was printed on stderr. options_release() in any case. */
 enum cli_parse options_parse(int argc, char **argv, struct options *ret);
 void options_release(struct options *o);
-/* To stdout. */
-void options_help(void);
+/* To stdout; all: with a line for each option that is shared, too. */
+void options_help(bool all);

@@ -22,21 +22,24 @@ enum option_key {
 };
 
 enum option_who { RUN, BOTH };
+enum option_screen { FIRST, MORE };
 
 static const struct option_row {
 	const char *name;
 	char letter;
 	const char *value;
 	enum option_who who;
+	enum option_screen screen;
 	const char *help;
 } rows[OPT_COUNT] = {
-#define OPTION(KEY, name, letter, value, who, help) [OPT_##KEY] = {name, letter, value, who, help},
+#define OPTION(KEY, name, letter, value, who, screen, help)                                        \
+	[OPT_##KEY] = {name, letter, value, who, screen, help},
 #include "supervisor/options.def"
+#undef OPTION
+};
 
 /* Of one trace. */
 #define CLI_FAULTS_TOLD 5
-#undef OPTION
-};
 
 /* While the command has its inner terminal the real one is raw: a newline alone only goes down. */
 static const char *newline(void)
@@ -401,18 +404,31 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 	return apply(o, (enum option_key)key, value) ? CLI_PARSED : CLI_WRONG;
 }
 
-void cli_options_help(bool agent)
+static void print_option(size_t k)
 {
-	for (size_t k = 0; k < OPT_COUNT; k++) {
-		char left[64], letter[8] = "    ";
-		if (!usable(k, agent))
-			continue;
-		if (rows[k].letter)
-			snprintf(letter, sizeof letter, "-%c, ", rows[k].letter);
-		snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[k].name,
-			 rows[k].value ? " " : "", rows[k].value ? rows[k].value : "");
-		printf("  %-33s %s\n", left, rows[k].help);
-	}
+	char left[64], letter[8] = "    ";
+	if (rows[k].letter)
+		snprintf(letter, sizeof letter, "-%c, ", rows[k].letter);
+	snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[k].name, rows[k].value ? " " : "",
+		 rows[k].value ? rows[k].value : "");
+	printf("  %-33s %s\n", left, rows[k].help);
+}
+
+void cli_options_help(bool agent, bool all)
+{
+#define OPTION_GROUP(heading)                                                                      \
+	if (all)                                                                                   \
+		puts("\n" heading ":");
+#define OPTION(KEY, name, letter, value, who, screen, help)                                        \
+	if (usable(OPT_##KEY, agent) && (all || (screen) == FIRST))                                \
+		print_option(OPT_##KEY);
+#include "supervisor/options.def"
+#undef OPTION
+}
+
+bool cli_help_of_all(int argc, char **argv, int i)
+{
+	return !strcmp(argv[i], "--help=all") || (i + 1 < argc && !strcmp(argv[i + 1], "all"));
 }
 
 void cli_session_options(const struct cli_options *o, char *const *env, struct session_options *ret)

@@ -56,8 +56,10 @@ void cli_options_release(struct cli_options *o);
  */
 enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, bool agent,
 			  bool *ret_known);
-/* The help lines of the options, to stdout. */
-void cli_options_help(bool agent);
+/* The help lines of the options, to stdout: those that fit a screen, or all of them in groups. */
+void cli_options_help(bool agent, bool all);
+/* --help stands at argv[i] (CLI_HELP): is it "--help all"? */
+bool cli_help_of_all(int argc, char **argv, int i);
 /* Session options from the parsed ones; loans. */
 void cli_session_options(const struct cli_options *o, char *const *env,
 			 struct session_options *ret);

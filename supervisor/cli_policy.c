@@ -36,7 +36,7 @@ static const char help[] =
 	"ACCESS: r, w, x together, or names with commas; none means all of them:\n"
 	"  read list exec write create delete move meta connect ioctl\n"
 	"PATH and all below it; with `exact` only itself; * ? and ** make a pattern.\n"
-	"\n"
+	"Of each word more: warder policy WORD --help.\n"
 	"  warder policy allow rw ~/.npm\n"
 	"  warder policy --project deny r '**/.env'\n"
 	"Status: 0 fine, 1 no (nothing to forget, errors, a part), 2 usage, 125 failed.\n";
@@ -58,24 +58,20 @@ static int path(struct policycli *c, int argc, char **argv)
 /* Which options go with a word. */
 enum { JSON = 1, EFFECTIVE = 2, YES = 4, FORMAT = 8 };
 
+#define FOR_PROJECT "  --project[=DIR]  the project's saved policy (DIR's), not your own\n"
+#define FOR_DIR	    "  --project=DIR    of the project DIR, not of the one here\n"
+#define ACCESSES                                                                                   \
+	"ACCESS is r, w, x together, or names with commas (read,list); none: all of them.\n"
+
 static const struct word {
 	const char *name;
 	int (*run)(struct policycli *c, int argc, char **argv); /* NULL: the effect of a rule */
 	unsigned options;
+	const char *help;
 } words[] = {
-	{"show", policyshow, JSON | EFFECTIVE},
-	{"check", policyshow_check, JSON},
-	{"allow", NULL, 0},
-	{"deny", NULL, 0},
-	{"ask", NULL, 0},
-	{"forbid", NULL, 0},
-	{"forget", policychange_forget, 0},
-	{"accept", policyaccept, YES},
-	{"edit", policyedit, 0},
-	{"import", policyimport, YES},
-	{"export", policyexport, EFFECTIVE | FORMAT},
-	{"merge", policymergecli, 0},
-	{"path", path, 0},
+#define POLICY_WORD(name, run, options, help) {name, run, options, help},
+#include "supervisor/policywords.def"
+#undef POLICY_WORD
 };
 
 static const struct word *find_word(const char *name)
@@ -138,11 +134,11 @@ int cli_policy(int argc, char **argv)
 						{"help", no_argument, NULL, 'h'},
 						{0}};
 	struct policycli c = {0};
+	bool wants_help = false;
 	opterr = 0;
 	optind = 0; /* a fresh scan: the caller may have used getopt itself */
 	for (int o; (o = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-		if (o == 'h')
-			return fputs(help, stdout) < 0 ? POLICYCLI_TROUBLE : POLICYCLI_FINE;
+		wants_help |= o == 'h';
 		if (o == ':')
 			return policycli_usage("a value is missing behind", argv[optind - 1]);
 		if (o == '?')
@@ -150,6 +146,8 @@ int cli_policy(int argc, char **argv)
 		take_option(&c, o);
 	}
 	const struct word *w = optind < argc ? find_word(argv[optind]) : NULL;
+	if (wants_help)
+		return fputs(w ? w->help : help, stdout) < 0 ? POLICYCLI_TROUBLE : POLICYCLI_FINE;
 	if (!w)
 		return optind < argc ? policycli_usage(EXPECTED ", not", argv[optind])
 				     : policycli_usage(EXPECTED, NULL);

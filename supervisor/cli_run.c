@@ -19,27 +19,35 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-static void help(void)
+static void help(bool all)
 {
 	puts("Usage: warder run [OPTIONS] [--] COMMAND [ARG...]\n"
 	     "Run COMMAND behind a wall: what the policy does not allow is refused by the\n"
-	     "kernel, named exactly, asked about, and where granted done in place.\n");
-	cli_options_help(false);
+	     "kernel, named exactly, asked about, and where granted done in place.");
+	if (!all)
+		putchar('\n');
+	cli_options_help(false, all);
 	puts("\nStatus: the command's own; 123 --fail-on-denial, 124 timeout, 125 warder failed\n"
 	     "and nothing was run, 126 not executable, 127 not found.\n\n"
 	     "  warder run -- npm install      ask about what it touches outside the project\n"
 	     "  warder run --on-denial report --report r.json -r ~/.gitconfig -- make -j4");
 }
 
-static void help_record(void)
+static void help_record(bool all)
 {
 	puts("Usage: warder record -o TRACE [OPTIONS] [--] COMMAND [ARG...]\n"
 	     "Run COMMAND as `warder run` does, with its options and its status, and write\n"
 	     "down every watched call: what it named, what it returned, what was decided.\n\n"
-	     "  -o, --output TRACE   the file, complete once so named; *.zst: compressed\n"
-	     "  --permissive         no wall: learn what a program that one trusts needs\n\n"
-	     "All other options: warder run --help. Read a trace with warder replay, learn\n"
-	     "from it with warder learn; docs/traces.md tells each field.\n\n"
+	     "  -o, --output TRACE                the file, complete once so named; *.zst:\n"
+	     "                                    compressed");
+	if (all)
+		cli_options_help(false, true);
+	else
+		puts("      --permissive                  no wall: learn what a program that one\n"
+		     "                                    trusts needs\n"
+		     "  -h, --help [all]                  this text; all: run's options, too");
+	puts("\nRead a trace with warder replay, learn from it with warder learn;\n"
+	     "warder-trace(5) tells each field.\n\n"
 	     "  warder record -o t.jsonl -- make test\n"
 	     "  warder record --permissive -o t.jsonl.zst -- npm install");
 }
@@ -412,7 +420,7 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 /* `run`, and `record`, which is a run that is about its trace. */
 struct flavour {
 	const char *name;
-	void (*help)(void);
+	void (*help)(bool all);
 	bool records;
 };
 
@@ -474,7 +482,7 @@ static int run_as(const struct flavour *f, int argc, char **argv)
 	cli_options_init(&o);
 	switch (parse(f, &o, argc, argv, &i)) {
 	case CLI_HELP:
-		f->help();
+		f->help(cli_help_of_all(argc, argv, i));
 		status = 0;
 		break;
 	case CLI_WRONG:

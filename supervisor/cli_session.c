@@ -11,6 +11,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,9 +29,28 @@ static const char help[] =
 	"\n"
 	"Status: 0 fine, 1 no such session, or a run uses it, 2 usage, 125 failed.\n";
 
-static int usage(const char *what)
+static const char list_help[] =
+	"Usage: warder session list [--json]\n"
+	"Each session: since when, how many answers, whether a run uses it, its TMPDIR.\n"
+	"\n"
+	"  --json            one JSON object on stdout\n"
+	"\n"
+	"  warder session list\n"
+	"  warder session list --json | jq -r '.sessions[].name'\n";
+
+static const char end_help[] =
+	"Usage: warder session end NAME...\n"
+	"Forget what was answered in the sessions, and remove their TMPDIRs.\n"
+	"\n"
+	"  warder session end nightly\n"
+	"  warder session end $(warder session list --json | jq -r '.sessions[].name')\n"
+	"\n"
+	"Status: 0 ended, 1 no such session, or a run uses it, 2 usage, 125 failed.\n";
+
+static int usage(const char *what, const char *word)
 {
-	cli_complain("session: %s; see warder session --help", what);
+	cli_complain("session: %s%s%s%s; see warder session --help", what, word ? " '" : "",
+		     word ? word : "", word ? "'" : "");
 	return CLI_EXIT_USAGE;
 }
 
@@ -119,32 +139,69 @@ static int end_all(const char *state_dir, char **names)
 	return worst;
 }
 
-static int act(const char *state_dir, char **words)
+/* What was given; loans of argv. */
+struct request {
+	const char *word;
+	char **names;
+	bool json, help;
+};
+
+static const char *help_of(const struct request *q)
 {
-	bool json = words[1] && !strcmp(words[1], "--json");
-	if (!strcmp(words[0], "list"))
-		return words[1 + json] ? usage("list takes no name") : list(state_dir, json);
-	if (strcmp(words[0], "end") != 0)
-		return usage("expected list or end");
-	return words[1] ? end_all(state_dir, words + 1) : usage("end needs a name");
+	if (q->word && !strcmp(q->word, "list"))
+		return list_help;
+	return q->word && !strcmp(q->word, "end") ? end_help : help;
+}
+
+static int parse(struct request *q, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	opterr = 0;
+	optind = 0; /* a fresh scan: the caller may have used getopt itself */
+	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+		if (c == '?')
+			return usage("unknown option", argv[optind - 1]);
+		q->json |= c == 'j';
+		q->help |= c == 'h';
+	}
+	q->word = argv[optind];
+	q->names = argv + optind + !!q->word;
+	return 0;
+}
+
+static int act(const char *state_dir, const struct request *q)
+{
+	bool lists = q->word && !strcmp(q->word, "list");
+	if (!lists && (!q->word || strcmp(q->word, "end") != 0))
+		return q->word ? usage("expected list or end, not", q->word)
+			       : usage("expected list or end", NULL);
+	if (lists)
+		return q->names[0] ? usage("list takes no name, not", q->names[0])
+				   : list(state_dir, q->json);
+	if (q->json)
+		return usage("--json goes with list, not with end", NULL);
+	return q->names[0] ? end_all(state_dir, q->names) : usage("end needs a name", NULL);
 }
 
 int cli_session(int argc, char **argv)
 {
 	extern char **environ;
 	struct policy_error why = {0};
+	struct request q = {0};
 	struct store store;
-	if (argc < 2)
-		return usage("expected list or end");
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		fputs(help, stdout);
+	int status = parse(&q, argc, argv);
+	if (status)
+		return status;
+	if (q.help) {
+		fputs(help_of(&q), stdout);
 		return 0;
 	}
 	if (store_open(environ, &store, &why)) {
 		cli_complain("%s", why.text);
 		return CLI_EXIT_TROUBLE;
 	}
-	int status = act(store.state_dir, argv + 1);
+	status = act(store.state_dir, &q);
 	store_release(&store);
 	return status;
 }

@@ -121,7 +121,7 @@ static int save(struct policycli *c, const struct rule *rule)
 	buf_add_str(&out, "  # saved in ");
 	escape_add_str(&out, policycli_file(c));
 	if (changed)
-		buf_addf(&out, ", instead of %zu other", changed);
+		buf_addf(&out, ", in place of %zu other rule%s", changed, changed == 1 ? "" : "s");
 	buf_add_char(&out, '\n');
 	int status = policycli_put(&out);
 	policychange_say_overruled(c, rule);
@@ -172,7 +172,7 @@ static int forget_path(struct policycli *c, const char *path, uint32_t access)
 	if (r < 0)
 		return policycli_trouble(c->error.text);
 	struct buf out = {0};
-	buf_addf(&out, "%zu removed from ", removed);
+	buf_addf(&out, "%zu rule%s removed from ", removed, removed == 1 ? "" : "s");
 	escape_add_str(&out, policycli_file(c));
 	buf_add_char(&out, '\n');
 	int status = policycli_put(&out);

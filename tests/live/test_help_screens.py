@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Every --help fits a terminal of 80 columns, and but for the list of all options one of 24 rows."""
+"""
+Every --help fits a terminal of 80 columns and 24 rows and shows two examples, that of each word of a subcommand,
+too; --help all lists every option.
+"""
 
 import re
 import subprocess
@@ -7,26 +10,75 @@ import unittest
 
 from run_help import TIMEOUT, WARDER, main
 
-LONG = ("run",)  # one row an option
+
+def ask(*words):
+    return subprocess.run([WARDER, *words], capture_output=True, text=True, timeout=TIMEOUT,
+                          env={"PATH": "/usr/bin:/bin"})  # no HOME: a help needs none
 
 
 def help_of(*words):
-    done = subprocess.run([WARDER, *words, "--help"], capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0, (words, done.stderr)
+    done = ask(*words, "--help")
+    assert done.returncode == 0 and not done.stderr, (words, done.stderr)
     return done.stdout
+
+
+def subcommands():
+    return sorted(set(re.findall(r"^  warder ([a-z]+) ", help_of(), re.M)))
+
+
+def words_of(name):
+    """policy show|check ...: the words of its synopsis."""
+    synopsis = help_of(name).split("\n\n")[0]
+    found = re.findall(rf"^(?:Usage:|      ) warder {name} ([a-z]+(?:\|[a-z]+)*)(?= |$)", synopsis, re.M)
+    return [word for group in found for word in group.split("|")]
 
 
 class Screens(unittest.TestCase):
     def test_each_fits(self):
-        first = help_of()
-        names = set(re.findall(r"^  warder ([a-z]+)", first, re.M))
-        self.assertGreater(len(names), 10)
-        for name in ("", *sorted(names)):
+        names = subcommands()
+        self.assertGreater(len(names), 12)
+        nested = [(name, word) for name in names for word in words_of(name)]
+        self.assertIn(("session", "end"), nested)
+        self.assertIn(("policy", "forbid"), nested)
+        self.assertIn(("completion", "zsh"), nested)
+        self.assertGreater(len(nested), 17)
+        for words in ((), *((name,) for name in names), *nested):
+            with self.subTest(words):
+                text = help_of(*words)
+                self.assertEqual([], [line for line in text.splitlines() if len(line) > 80])
+                self.assertLessEqual(len(text.splitlines()), 24)
+                word = words[0 if "completion" in words else -1] if words else ""
+                examples = re.findall(rf"(?m)^  (?=\S).*\bwarder\b.*\b{word}\b", text)
+                self.assertGreaterEqual(len(examples), 2)
+                self.assertEqual(text, help_of(*words[:1], *words[1:]))
+
+    def test_each_word_has_its_own(self):
+        """Wherever --help stands, and by `warder help`."""
+        for name in subcommands():
+            for word in words_of(name):
+                with self.subTest(f"{name} {word}"):
+                    text = help_of(name, word)
+                    self.assertRegex(text, rf"\AUsage: warder {name} (\w+\|)*{word}\b")
+                    for other in ((name, "--help", word), (name, word, "-h"), ("help", name, word)):
+                        self.assertEqual(text, ask(*other).stdout, other)
+            self.assertEqual(help_of(name), ask("help", name).stdout)
+            self.assertEqual(help_of(name), ask(name, "-h").stdout, name)
+        self.assertEqual(2, ask("help", "nosuch").returncode)
+        self.assertIn("unknown subcommand 'nosuch'", ask("help", "nosuch").stderr)
+
+    def test_all(self):
+        for name in subcommands():
             with self.subTest(name):
-                lines = help_of(*name.split()).splitlines()
-                self.assertEqual([], [line for line in lines if len(line) > 80])
-                if name not in LONG:
-                    self.assertLessEqual(len(lines), 24)
+                few, every = help_of(name), ask(name, "--help", "all")
+                self.assertEqual((0, ""), (every.returncode, every.stderr))
+                self.assertEqual([], [line for line in every.stdout.splitlines() if len(line) > 80])
+                options = [set(re.findall(r"--[a-z][a-z-]+", text)) for text in (few, every.stdout)]
+                self.assertEqual(set(), options[0] - options[1] - {"--help"})
+                if name in ("run", "record", "agent"):
+                    self.assertIn("--help [all]", every.stdout)
+                    self.assertGreater(len(every.stdout.splitlines()), 30)
+                else:
+                    self.assertEqual(few, every.stdout)
 
 
 if __name__ == "__main__":
