@@ -3,7 +3,7 @@
 man.py NAME SECTION TITLE WARDER FILE...: Markdown pages as one manual page for scdoc, on stdout.
 
 So the manual and docs/ are the same words. What stands alone on a line is put in:
-    @HELP run@     the subcommand's own --help: synopsis, words and options, as the program prints it
+    @HELP run@     the subcommand's own --help all: synopsis, words and options, as the program prints it
     @OTHERS run@   a chapter for every other subcommand, with its --help
     @SOURCE PATH@  a file of the sources, as it is (a header)
 """
@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 
+CODE_WIDTH = 80 - 7 - 4  # what is left of a terminal where man indents a page's text, and scdoc its code
 
 def escape(text):
     return re.sub(r"([\\*_#`~\[\]|<>])", r"\\\1", text)
@@ -40,8 +41,60 @@ def plain(line):
     return re.sub(r"^([.'])", r"\\\1", inline(line))
 
 
+# What stands beside a line and can stand above or below it: a comment, or an example's words.
+BESIDE = re.compile(r"^(?P<indent> *)(?P<line>[^\s*].*?) +(?P<comment>/\*.*\*/|# .*)$|^(?P<at> *)(?P<left>[^\s*]\S* .*?)   +(?P<words>\S.*)$")
+COMMENT = re.compile(r"^ *\* *(?=\S)|^ *(?:/\*|#) ")
+SHELL = re.compile(r"^ *(?:\$ )?(?:warder|ls|git|tmux) ")
+
+
+def last_gap(line, begin, end, prose):
+    """The last blank before end that may be a line's end: not in a string, and not before the end of a comment."""
+    at = line.rfind(" ", begin, end)
+    while at > begin and (line[at:] == " */" if prose else re.sub(r"\\.", "", line[:at]).count('"') % 2):
+        at = line.rfind(" ", begin, at)
+    return at
+
+
+def broken(line, width=CODE_WIDTH):
+    """A line that is too long, as several that say the same; a string without a blank is broken after a comma."""
+    if len(line) <= width:
+        return [line]
+    beside = BESIDE.match(line)
+    if beside and beside["comment"]:
+        return broken(beside["indent"] + beside["comment"]) + broken(beside["indent"] + beside["line"])
+    if beside:
+        return broken(beside["at"] + beside["left"]) + broken(beside["at"] + "    " + beside["words"])
+    comment = COMMENT.match(line)
+    indent = re.match(" *", line).group()
+    prefix = (comment.group() if comment else indent + "    ").replace("/*", "  ")
+    shell = " \\" if SHELL.match(line) else ""
+    at = last_gap(line, len(indent) + 1, width + 1 - len(shell), bool(comment))
+    if at <= len(prefix):
+        at = line.rfind(",", 0, width) + 1
+    if at <= len(indent) + 1:
+        return [line]
+    return [line[:at].rstrip() + shell, *broken(prefix + line[at:].lstrip())]
+
+
+def joined(lines):
+    """Comments of several lines as one each, to be broken anew."""
+    out = []
+    for line in lines:
+        before = re.match(r"( *(?:/\*|\*)) \S", out[-1]) if out else None
+        if before and re.match(r" *\* \w", line) and len(out[-1]) > CODE_WIDTH - 20 and "*/" not in out[-1]:
+            out[-1] += " " + line.lstrip(" *")
+        else:
+            out.append(line)
+    return out
+
+
 def code(lines):
-    """As it is. scdoc's fence can't be told apart from one inside."""
+    """As it is, but for what would not fit. scdoc's fence can't be told apart from one inside."""
+    lines = [re.sub(r"\t", "    ", line) for line in lines]
+    common = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    lines = [line[common:] for line in lines]
+    if any(len(line) > CODE_WIDTH for line in lines):
+        lines = [part for line in joined(lines) for part in broken(line)]
     return ["```", *[line.replace("```", "'''").replace("\\", "\\\\") for line in lines], "```", ""]
 
 
@@ -63,9 +116,9 @@ TIGHT = re.compile(r"^  (?:    )?((?:-\w, )?--[a-z-]+ \w[\w-]*(?:\|[\w-]+)+) ((?
 CONTINUED = re.compile(r"^ {14,}(\S.*)$")
 
 
-def helps(warder, subcommand):
+def helps(warder, subcommand, *more):
     """The synopsis as code, the words as text, each option as an entry."""
-    text = subprocess.run([warder, subcommand, "--help"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([warder, subcommand, "--help", *more], check=True, capture_output=True, text=True).stdout
     out, lines = [], text.splitlines()
     synopsis = []
     while lines and (lines[0].startswith("Usage:") or lines[0].startswith("       ")):
@@ -134,7 +187,7 @@ def convert(lines, warder):
         line = lines.pop(0)
         m = re.match(r"@(HELP|OTHERS|SOURCE) (\S+)@$", line)
         if m and m.group(1) == "HELP":
-            out += helps(warder, m.group(2))
+            out += helps(warder, m.group(2), "all")
         elif m and m.group(1) == "OTHERS":
             out += chapters(warder, m.group(2))
         elif m:

@@ -13,7 +13,7 @@
  * the caller should block them. The caller must not wait for "any child" meanwhile. Blocks until
  * every process of the command is gone. One run at a time in a process. The thread's processors and
  * time slice are warder's meanwhile (it goes where the command is; not while `ask` runs), and are
- *put back, too.
+ * put back, too.
  *
  * Link with `pkg-config --static --libs warder`.
  */

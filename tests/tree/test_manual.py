@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -42,9 +43,35 @@ class Manual(unittest.TestCase):
             self.assertIn(".SH NAME", done.stdout)
 
     def test_the_header_is_whole_in_libwarder(self):
-        text = page(*PAGES[-1])
-        for line in (ROOT / "supervisor/warder.h").read_text().splitlines():
-            self.assertIn(line.replace("\\", "\\\\"), text)
+        """Its lines are broken anew: word by word, its code in the same order."""
+        comment = re.compile(r"/\*.*?\*/", re.S)
+        header = (ROOT / "supervisor/warder.h").read_text()
+        text = page(*PAGES[-1]).replace("\\\\", "\\")
+        self.assertIn("".join(comment.sub("", header).split()), "".join(comment.sub("", text).split()))
+        words = "".join(text.replace("*", "").split())
+        for one in comment.findall(header):
+            self.assertIn("".join(one.strip("/*").replace("*", "").split()), words)
+
+    def test_no_line_of_code_is_too_wide(self):
+        """Of 80 columns man takes 7 for its indentation, scdoc 4 for that of code."""
+        for name, section, files in PAGES:
+            lines, inside = [], False
+            for line in page(name, section, files).splitlines():
+                if line == "```":
+                    inside = not inside
+                elif inside and len(line.replace("\\\\", "\\")) > 69:
+                    lines.append(line)
+            self.assertEqual([], lines, name)
+
+    @unittest.skipUnless(shutil.which("scdoc") and shutil.which("groff"), "scdoc or groff is not installed")
+    def test_80_columns_are_enough(self):
+        for name, section, files in PAGES:
+            roff = subprocess.run(["scdoc"], input=page(name, section, files), check=True, capture_output=True,
+                                  text=True, timeout=60).stdout
+            shown = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-rLL=78n", "-P-cbou"], input=roff, check=True,
+                                   capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
+            self.assertGreater(shown.count("\n"), 100)
+            self.assertEqual([], [line for line in shown.splitlines() if len(line.expandtabs()) > 80], name)
 
 
 if __name__ == "__main__":
