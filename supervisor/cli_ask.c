@@ -7,6 +7,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
 #include "supervisor/prompt.h"
+#include "supervisor/prose.h"
 #include "supervisor/visit.h"
 #include "tracer/util.h"
 
@@ -39,7 +40,7 @@ static const char help[] =
 	"Ctrl-C says no to what stands on the screen and ends; the rest stays open.\n"
 	"\n"
 	"  warder run --ask socket -- make      in one terminal, or in an editor's task\n"
-	"  tmux popup -E 'warder ask --once'    in another\n"
+	"  tmux popup -EE 'warder ask --once'   in another\n"
 	"\n"
 	"Status: 0 fine, 1 no such run, or nothing to answer, 2 usage, 125 failed.\n";
 
@@ -88,6 +89,7 @@ static void on_sweep(void *arg)
 		loop_stop(k->loop);
 }
 
+/* Which run asks: a line or two, however long its command is. */
 static void on_begun(void *arg, struct visit *v, const char *run, const char *label,
 		     const char *command)
 {
@@ -95,19 +97,22 @@ static void on_begun(void *arg, struct visit *v, const char *run, const char *la
 	(void)v;
 	if (!k->prompt)
 		return;
-	prompt_make_way(k->prompt);
-	if (label)
-		fprintf(stderr, "warder: run %.8s (", run);
-	else
-		fprintf(stderr, "warder: run %.8s: ", run);
-	struct buf line = {0};
+	size_t columns = prompt_columns(k->prompt), width = columns > 40 ? columns - 1 : 39;
+	struct buf text = {0}, line = {0};
+	buf_addf(&text, "run %.8s", run);
 	if (label) {
-		escape_add_str(&line, label);
-		buf_add_str(&line, "): ");
+		buf_add_str(&text, " (");
+		escape_add_fit(&text, label, width / 2);
+		buf_add_char(&text, ')');
 	}
-	escape_add_str(&line, command);
-	fprintf(stderr, "%s\n", buf_str(&line));
+	buf_add_str(&text, ": ");
+	escape_add_fit(&text, command, width);
+	buf_add_str(&line, "warder: ");
+	prose_add(&line, buf_str(&text), strlen("warder: "), width);
+	prompt_make_way(k->prompt);
+	fputs(buf_str(&line), stderr);
 	buf_free(&line);
+	buf_free(&text);
 }
 
 static void on_gone(void *arg, struct visit *v, const char *why)
@@ -117,10 +122,9 @@ static void on_gone(void *arg, struct visit *v, const char *why)
 		if (k->run[i].visit != v)
 			continue;
 		k->run[i].gone = true;
-		if (!why)
-			continue;
+		/* Its questions go with it: not without a word. */
 		prompt_make_way(k->prompt);
-		cli_complain("run %.8s: %s", k->run[i].name, why);
+		cli_complain("run %.8s: %s", k->run[i].name, why ? why : "ended");
 	}
 	if (!k->sweep)
 		loop_add_timer(k->loop, 0, on_sweep, k, &k->sweep);
@@ -227,6 +231,14 @@ static void on_signal(void *arg, const struct signalfd_siginfo *info)
 	loop_stop(k->loop);
 }
 
+static void on_window(void *arg, const struct signalfd_siginfo *info)
+{
+	struct asking *k = arg;
+	(void)info;
+	if (k->prompt)
+		prompt_make_way(k->prompt);
+}
+
 static void on_interrupt(void *arg)
 {
 	struct asking *k = arg;
@@ -252,6 +264,7 @@ static int open_queue(struct asking *k)
 	const struct prompt_options o = {.home = k->store.home,
 					 .color = !(no && *no),
 					 .dumb = prompt_is_dumb(environ),
+					 .own_lines = true,
 					 .interrupt = on_interrupt,
 					 .arg = k};
 	int err = loop_new(&k->loop);
@@ -264,6 +277,8 @@ static int open_queue(struct asking *k)
 	for (size_t i = 0; !err && i < 3; i++)
 		err = loop_take_signal(k->loop, (const int[]){SIGINT, SIGTERM, SIGHUP}[i],
 				       on_signal, k);
+	if (!err)
+		err = loop_take_signal(k->loop, SIGWINCH, on_window, k);
 	if (!err)
 		err = prompt_new(k->loop, k->ask, NULL, &o, &k->prompt);
 	return err;
@@ -308,7 +323,10 @@ static int ask_here(struct asking *k)
 		cli_complain("questions can't be waited for: %s", strerror(-err));
 		return CLI_EXIT_TROUBLE;
 	}
-	return k->once && !k->answered ? 1 : 0;
+	if (!k->once || k->answered)
+		return 0;
+	cli_complain("nothing waits for an answer");
+	return 1;
 }
 
 /* ---- for a program ---- */

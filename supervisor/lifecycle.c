@@ -242,6 +242,8 @@ static void on_window(void *arg, const struct signalfd_siginfo *info)
 	(void)info;
 	if (r->pty)
 		pty_resized(r->pty);
+	if (r->prompt)
+		prompt_make_way(r->prompt);
 }
 
 static void on_continue(void *arg, const struct signalfd_siginfo *info)

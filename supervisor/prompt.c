@@ -1,6 +1,7 @@
 #include "supervisor/prompt.h"
 
 #include "supervisor/environ.h"
+#include "supervisor/escape.h"
 #include "supervisor/prompt_paint.h"
 #include "supervisor/term.h"
 #include "tracer/util.h"
@@ -26,7 +27,7 @@ struct prompt {
 	bool open;	  /* the terminal is held */
 	uint64_t current; /* the question on the screen; 0: none */
 	uint64_t last;	  /* the newest one that was painted: "all" reaches up to it */
-	size_t painted;	  /* lines of the question on the screen */
+	struct buf shown; /* the question as it stands on the screen */
 	unsigned scope;
 	size_t page, pages; /* of what is too long for the screen */
 	bool details;
@@ -71,17 +72,39 @@ static void emit_str(struct prompt *p, const char *s)
 		term_write(p->term, s, strlen(s));
 }
 
-/* The question that stands there goes; one that has scrolled away stays. */
+/* Rows that a line takes: a terminal that became narrower since has wrapped it. */
+static size_t rows_of(const char *line, size_t n, size_t columns)
+{
+	struct buf plain = {0};
+	for (size_t i = 0; i < n; i++) {
+		if (line[i] == '\x1b')
+			i += strcspn(line + i, "m"); /* of colours alone */
+		else
+			buf_add_char(&plain, line[i]);
+	}
+	size_t width = escape_width(buf_str(&plain));
+	buf_free(&plain);
+	return width ? (width + columns - 1) / columns : 1;
+}
+
+/* The question that stands there goes; what of it has scrolled away stays. */
 static void erase(struct prompt *p)
 {
-	size_t columns, rows;
+	size_t columns, rows, painted = 0;
 	char up[32];
+	if (!p->shown.len)
+		return;
 	term_size(p->term, &columns, &rows);
-	if (p->painted && p->painted < rows) {
-		snprintf(up, sizeof(up), "\r\x1b[%zuA\x1b[J", p->painted);
-		emit_str(p, up);
+	for (const char *line = buf_str(&p->shown); *line;) {
+		size_t n = strcspn(line, "\n");
+		painted += rows_of(line, n, columns);
+		line += n + (line[n] == '\n');
 	}
-	p->painted = 0;
+	if (painted >= rows)
+		painted = rows > 1 ? rows - 1 : 1;
+	snprintf(up, sizeof(up), "\r\x1b[%zuA\x1b[J", painted);
+	emit_str(p, up);
+	buf_reset(&p->shown);
 }
 
 static void fill_view(struct prompt *p, const struct question *q, struct prompt_view *ret)
@@ -102,18 +125,9 @@ static void fill_view(struct prompt *p, const struct question *q, struct prompt_
 		ret->rows = 0; /* nothing is painted over: all of it scrolls by */
 }
 
-static size_t count_lines(const struct buf *text)
-{
-	size_t lines = 0;
-	for (size_t i = 0; i < text->len; i++)
-		lines += text->data[i] == '\n';
-	return lines;
-}
-
 static void paint(struct prompt *p, const struct question *q)
 {
 	struct prompt_view view;
-	struct buf text = {0};
 	fill_view(p, q, &view);
 	size_t n = 0;
 	for (const struct question *o = ask_first(p->ask); o; o = ask_next(p->ask, o)) {
@@ -122,11 +136,9 @@ static void paint(struct prompt *p, const struct question *q)
 		p->last = o->id;
 	}
 	erase(p);
-	p->pages = prompt_paint(&text, q, &view);
+	p->pages = prompt_paint(&p->shown, q, &view);
 	p->page = p->page < p->pages ? p->page : p->pages - 1;
-	emit(p, &text);
-	p->painted = count_lines(&text);
-	buf_free(&text);
+	emit(p, &p->shown);
 }
 
 /* ---- opening and closing ---- */
@@ -146,7 +158,7 @@ static bool open_terminal(struct prompt *p)
 		return false;
 	p->open = true;
 	if (!was_open) {
-		if (term_column_unknown(p->term))
+		if (term_column_unknown(p->term) && !p->options.own_lines)
 			term_write(p->term, "\r\n", 2);
 		emit_str(p, PASTE_ON);
 	}
@@ -497,6 +509,13 @@ void prompt_make_way(struct prompt *p)
 	refresh(p);
 }
 
+size_t prompt_columns(const struct prompt *p)
+{
+	size_t columns, rows;
+	term_size(p->term, &columns, &rows);
+	return columns;
+}
+
 void prompt_free(struct prompt *p)
 {
 	if (!p)
@@ -507,5 +526,6 @@ void prompt_free(struct prompt *p)
 	loop_remove(p->loop, p->refresh_timer);
 	loop_remove(p->loop, p->esc_timer);
 	term_free(p->term);
+	buf_free(&p->shown);
 	free(p);
 }

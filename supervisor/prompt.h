@@ -15,7 +15,8 @@ struct prompt;
 struct prompt_options {
 	const char *home; /* shown as ~; a loan until prompt_free() */
 	bool color;
-	bool dumb; /* prompt_is_dumb(): nothing is painted over, no escape sequences */
+	bool dumb;	/* prompt_is_dumb(): nothing is painted over, no escape sequences */
+	bool own_lines; /* all on this terminal is ours: the cursor is where a line starts */
 	/* Ctrl-C: before the "no", tell the command (NULL: pty_interrupt where there is a pty) */
 	void (*interrupt)(void *arg);
 	void *arg;
@@ -30,9 +31,11 @@ bool prompt_is_dumb(char *const *env);
 int prompt_new(struct loop *l, struct ask *a, struct pty *p, const struct prompt_options *o,
 	       struct prompt **ret);
 /*
- * A line of another's is about to be written to the terminal: the question that stands there goes,
- * and comes back below it on the loop's next turn.
+ * A line of another's is about to be written to the terminal, or it has another size: the question
+ * that stands there goes, and comes back (below the line) on the loop's next turn.
  */
 void prompt_make_way(struct prompt *p);
+/* Of the terminal, for such a line. */
+size_t prompt_columns(const struct prompt *p);
 /* Open questions stay in the queue. */
 void prompt_free(struct prompt *p);

@@ -204,12 +204,16 @@ static void paint_who(struct buf *out, const struct question *q, const struct pr
 		add_path_field(out, "in", q->cwd, v);
 }
 
-static void paint_what(struct buf *out, const struct question *q, const struct prompt_view *v)
+static void paint_call(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	struct buf raw = {0};
 	buf_addf(&raw, "%s, %s", q->call, q->exists ? "exists" : "does not exist yet");
 	add_field(out, "call", buf_str(&raw), v);
 	buf_free(&raw);
+}
+
+static void paint_what(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
 	add_path_field(out, "path", q->path, v);
 	if (q->path2)
 		add_path_field(out, "and path", q->path2, v);
@@ -486,10 +490,26 @@ static void paint_body(struct buf *out, const struct question *q, const struct p
 	if (q->is_rerun) {
 		paint_text(out, q, v);
 	} else {
+		paint_call(out, q, v);
 		paint_what(out, q, v);
 		paint_stack(out, v);
 		paint_scopes(out, q, v);
 	}
+	paint_others(out, v);
+}
+
+/* In pages the first one has to do for an answer: what it is about, and what a yes opens. */
+static void paint_in_pages(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	if (v->help || q->is_rerun) {
+		paint_body(out, q, v);
+		return;
+	}
+	paint_what(out, q, v);
+	paint_scopes(out, q, v);
+	paint_who(out, q, v);
+	paint_call(out, q, v);
+	paint_stack(out, v);
 	paint_others(out, v);
 }
 
@@ -539,10 +559,13 @@ size_t prompt_paint(struct buf *out, const struct question *q, const struct prom
 	size_t taken = count_lines(&head) + count_lines(&foot) + 1;
 	size_t room = v->rows > taken ? v->rows - taken : 0;
 	buf_add_str(out, buf_str(&head));
-	if (v->rows && count_lines(&body) > room)
+	if (v->rows && count_lines(&body) > room) {
+		buf_reset(&body);
+		paint_in_pages(&body, q, v);
 		pages = add_page(out, &body, room, v);
-	else
+	} else {
 		buf_add_str(out, buf_str(&body));
+	}
 	buf_add_str(out, buf_str(&foot));
 	out->failed |= head.failed || body.failed || foot.failed;
 	buf_free(&head);

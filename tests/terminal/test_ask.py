@@ -1,6 +1,7 @@
 """warder ask in a second terminal answers the questions of runs in others."""
 
 import os
+import re
 import sys
 import time
 import unittest
@@ -79,7 +80,71 @@ class Ask(unittest.TestCase):
             t.keys("y")
             t.wait_for("st=0")
             t.line("clear; warder ask --once; echo none=$?")
-            t.wait_for("none=1")
+            self.assertIn("warder: nothing waits for an answer\n", t.wait_for("none=1"))
+
+    def test_a_run_that_ends_takes_its_question_along(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            t.line(f"warder run --ask socket -- sh -c 'cat {secret} & sleep 100'")
+            t.wait_for("warder ask")
+            self.second(t, "clear; warder ask")
+            t.wait_for("[y] once")
+            t.tmux("send-keys", "-t", ":0", "C-c")
+            shown = t.wait_for("asks to read", absent=True)
+            self.assertRegex(shown, r"warder: run [0-9a-f]{8}: ended\n")
+
+    def recipe(self):
+        """The command of README that opens a popup, without `tmux`."""
+        with open(os.path.join(os.environ["SOURCE_DIR"], "README.md"), encoding="utf-8") as f:
+            return re.search(r"^\$ tmux (popup .*?) +#", f.read(), re.M).group(1)
+
+    def popup(self, t):
+        t.keys("C-b", ":")
+        t.wait_for_that(lambda shown: shown.rstrip().endswith("\n:"))
+        t.line(self.recipe())
+
+    def test_in_a_popup(self):
+        with Terminal() as t:
+            secret = t.write_outside("secret", "found it\n")
+            inner = os.path.join(t.folder, "inner")  # who looks on is a tmux's client: its terminal is ours
+            try:
+                t.line(f"env -u TMUX tmux -S {inner} -f /dev/null new-session 'PS1=inner\\> exec bash --norc --noprofile'")
+                t.wait_for("inner>")
+                t.line(f"warder run --ask socket --label a-long-label -- cat {secret}")
+                t.wait_for("a question waits")
+                self.popup(t)
+                shown = t.wait_for("[y] once")
+                # All that an answer needs is there, however small the popup.
+                self.assertIn("warder: cat asks to read", shown)
+                self.assertIn("path ", shown)
+                self.assertIn("this path only", shown)
+                time.sleep(READING_TIME)
+                t.keys("y")
+                t.wait_for("found it")
+                t.wait_for("┐", absent=True)
+                # Where nothing waits it says so, and stands until one has read it.
+                self.popup(t)
+                t.wait_for("nothing waits for an answer")
+                t.keys("C-c")
+                t.wait_for("┐", absent=True)
+            finally:
+                t.tmux("-S", inner, "kill-server", check=False)
+
+    def test_another_size(self):
+        with Terminal(width=100, height=30) as t:
+            secret = t.write_outside("secret", "found it\n")
+            t.line(f"warder run --ask socket -- sh -c 'cat {secret} {'words ' * 60}'")
+            t.wait_for("warder ask")
+            self.second(t, "clear; warder ask")
+            t.wait_for("[y] once")
+            for width, height in ((44, 24), (100, 30), (60, 12), (120, 30)):
+                t.resize(width, height)
+                shown = t.wait_for_that(lambda s: s.count("asks to read") == 1 and s.count("[y] once") == 1)
+                self.assertIn("  path ", shown)
+                self.assertLessEqual(shown.count("warder: run "), 1, shown)
+            time.sleep(READING_TIME)
+            t.keys("y")
+            t.wait_for("allowed once")
 
     def test_leaving_leaves_the_question_open(self):
         with Terminal() as t:

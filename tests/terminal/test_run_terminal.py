@@ -360,6 +360,22 @@ class Screens(unittest.TestCase):
             shown = t.wait_for("Permission denied")
             self.assertTrue(shown.startswith("warder: refused: read"), shown)
 
+    def test_another_size_while_it_stands(self):
+        with Terminal(width=100, height=30) as t:
+            secret = t.write_outside("secret", "found it\n")
+            t.line(f"clear; warder run -- sh -c 'echo before; cat {secret}; stty size'")
+            t.wait_for("[y] once")
+            for width, height in ((44, 24), (100, 30), (60, 14), (120, 30)):
+                t.resize(width, height)
+                shown = t.wait_for_that(lambda s: s.count("asks to read") == 1 and s.count("[y] once") == 1)
+                self.assertIn("  path ", shown)
+            time.sleep(READING_TIME)
+            t.keys("y")
+            shown = t.wait_for("30 120")
+            self.assertIn("found it\n", shown)
+            self.assertNotIn("asks to", shown)
+            self.assertIn("before\n", t.tmux("capture-pane", "-p", "-S", "-"))  # with what has scrolled away
+
     def test_what_once_is_about(self):
         with Terminal() as t:
             secret = t.write_outside("secret", "found it\n")

@@ -79,6 +79,19 @@ class Terminal:
                 raise AssertionError(f"{text!r} {'still' if absent else 'never'} on the screen:\n{shown}")
             time.sleep(0.05)
 
+    def wait_for_that(self, true):
+        """The screen, once true(screen), and still so a moment later."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            shown = self.screen()
+            if true(shown):
+                time.sleep(0.2)
+                if true(self.screen()):
+                    return self.screen()
+            if time.monotonic() > end:
+                raise AssertionError(f"never on the screen:\n{shown}")
+            time.sleep(0.05)
+
     def run(self, text):
         """A command line of the shell, to its end; the screen."""
         self.marks = getattr(self, "marks", 0) + 1

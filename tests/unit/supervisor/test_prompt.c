@@ -175,6 +175,21 @@ Test(prompt, what_does_not_fit_has_pages)
 	buf_free(&whole);
 }
 
+/* The first page has to do for an answer. */
+Test(prompt, the_first_page_says_what_it_is_about)
+{
+	struct question q = reading();
+	q.sensitive = true;
+	const struct prompt_view v = {.home = "/home/u", .rows = 10, .width = 60};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_expect(strstr(text, "\n  path     ~/notes/a.txt\n"), "%s", text);
+	cr_expect(strstr(text, "\n  sensitive: "), "%s", text);
+	cr_expect(strstr(text, "\n  > 1 this path only: read;"), "%s", text);
+	cr_expect(strstr(text, "\n  page 1 of 3: "), "%s", text);
+	cr_expect(!strstr(text, "  program "), "%s", text);
+}
+
 Test(prompt, why_it_is_asked)
 {
 	struct question q = reading();
