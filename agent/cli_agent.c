@@ -4,6 +4,7 @@
 #include "agent/demo.h"
 #include "agent/http.h"
 #include "agent/interrupt.h"
+#include "agent/libmd4c.h"
 #include "agent/login.h"
 #include "agent/oneshot.h"
 #include "agent/opening.h"
@@ -205,8 +206,10 @@ int cli_agent(int argc, char **argv)
 	 * That may name a place where a tool's command writes: nothing is loaded once one has run
 	 * (supervisor/engine.c). What is missing is said when it is needed.
 	 */
-	if (getenv("LD_LIBRARY_PATH"))
+	if (getenv("LD_LIBRARY_PATH")) {
 		(void)http_missing();
+		(void)libmd4c_get();
+	}
 	int status = parse_and_run(argc, argv, &o, &a);
 	agent_release(&a);
 	options_release(&o);

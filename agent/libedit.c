@@ -1,13 +1,8 @@
 #include "agent/libedit.h"
 
 #include "tracer/library.h"
-#include "tracer/util.h"
 
-#include <pthread.h>
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct libedit functions;
-static char missing[256];
 
 static const struct library_symbol wanted[] = {
 #define LIBEDIT_FUNCTION(name) {#name, offsetof(struct libedit, name)},
@@ -15,15 +10,11 @@ static const struct library_symbol wanted[] = {
 #undef LIBEDIT_FUNCTION
 };
 
-static void load(void)
-{
-	library_load(LIBEDIT_SONAME, wanted, ARRAY_LEN(wanted), &functions, missing);
-}
+static struct library library = LIBRARY(LIBEDIT_SONAME, wanted, &functions);
 
 const char *libedit_missing(void)
 {
-	pthread_once(&once, load);
-	return missing[0] ? missing : NULL;
+	return library_missing(&library);
 }
 
 const struct libedit *libedit_get(void)

@@ -1,12 +1,12 @@
 #include "agent/mdrender.h"
 
+#include "agent/libmd4c.h"
 #include "agent/mdtable.h"
 #include "agent/styled.h"
 #include "supervisor/escape.h"
 #include "tracer/util.h"
 
 #include <errno.h>
-#include <md4c.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -441,8 +441,22 @@ static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE n, void *arg)
 	return 0;
 }
 
+/* As it was written. */
+static int show_plainly(const struct mdrender *r, const char *text, size_t n, struct buf *out)
+{
+	while (n) {
+		const char *end = memchr(text, '\n', n);
+		size_t line = end ? (size_t)(end - text) : n;
+		mdrender_code_line(r, text, line, out);
+		text += line + (end != NULL);
+		n -= line + (end != NULL);
+	}
+	return buf_error(out);
+}
+
 int mdrender_block(const struct mdrender *r, const char *text, size_t n, struct buf *out)
 {
+	const struct libmd4c *lib = libmd4c_get();
 	static const MD_PARSER parser = {
 		.flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS |
 			 MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML,
@@ -452,8 +466,10 @@ int mdrender_block(const struct mdrender *r, const char *text, size_t n, struct 
 		.leave_span = leave_span,
 		.text = add_text,
 	};
+	if (!lib)
+		return show_plainly(r, text, n, out);
 	struct md m = {.r = r, .out = out};
-	bool failed = n > UINT32_MAX || md_parse(text, (MD_SIZE)n, &parser, &m);
+	bool failed = n > UINT32_MAX || lib->parse(text, (MD_SIZE)n, &parser, &m);
 	failed = failed || m.text.text.failed || m.code.failed;
 	styled_free(&m.text);
 	buf_free(&m.code);

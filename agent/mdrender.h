@@ -1,5 +1,5 @@
 /*
- * mdrender: a block of Markdown as lines for a terminal. The one includer of md4c.h.
+ * mdrender: a block of Markdown as lines for a terminal.
  *
  * The text is a model's: what is in it is escaped, links are shown and never made clickable.
  */
@@ -18,7 +18,7 @@ struct mdrender {
 /* Columns before code. */
 #define MDRENDER_CODE_INDENT 4
 
-/* Append the lines. 0 or -ENOMEM. */
+/* Append the lines; where libmd4c is missing, as they were written. 0 or -ENOMEM. */
 int mdrender_block(const struct mdrender *r, const char *text, size_t n, struct buf *out);
 /* One line of a code block (without its newline). */
 void mdrender_code_line(const struct mdrender *r, const char *line, size_t n, struct buf *out);

@@ -18,7 +18,11 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME warder)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 # Opened when they are needed, so no tool sees them.
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libunwind8, libedit2")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libunwind8, libedit2, libzstd1, libmd4c0")
+if(WARDER_FAST)
+    string(REGEX REPLACE "^libZydis\\.so\\." "libzydis" ZYDIS_PACKAGE ${LIBZYDIS_SONAME})
+    string(APPEND CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS ", ${ZYDIS_PACKAGE}")
+endif()
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4 | libcurl4t64, ca-certificates")
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
     "exact permissions for tools and agents, asked in place
@@ -30,9 +34,9 @@ top runs its every tool like that.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libwarder-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libunwind8, libzstd-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libcjson-dev, libunwind8, libzstd1")
 if(WARDER_FAST)
-    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzydis-dev")
+    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ${ZYDIS_PACKAGE}")
 endif()
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
     "library to run commands behind a Landlock wall (development files)

@@ -449,7 +449,7 @@ static int read_input(struct replay_cli *c)
 	c->taken = 1;
 	int err = traceinput_open(c->files[0], &in);
 	if (err) {
-		cli_complain("%s: %s", c->files[0], strerror(-err));
+		cli_complain("%s: %s", c->files[0], traceinput_trouble(err));
 		return CLI_EXIT_TROUBLE;
 	}
 	if (replaypartial_is(in)) {

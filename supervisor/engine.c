@@ -101,7 +101,7 @@ static int spawn(struct run *r)
 	int err = tracer_new(&options, &r->tracer);
 	/* That may name a place where the command writes: then nothing is loaded once it runs. */
 	if (!err && environ_get(environ, "LD_LIBRARY_PATH"))
-		err = tracer_prepare_stacks(r->tracer);
+		err = tracer_prepare(r->tracer);
 	if (err)
 		return run_refuse(r, err, "the tracer: %s", strerror(-err));
 	struct tracer_spawn s = {

@@ -44,7 +44,7 @@ static int read_text(struct merging *m, struct traceinput *in, struct buf *text)
 		r = buf_error(text);
 	if (r == -EFBIG || r == -E2BIG)
 		return say(m, "a policy has at most 1 MiB", r);
-	return r < 0 ? say(m, strerror(-r), r) : 0;
+	return r < 0 ? say(m, traceinput_trouble(r), r) : 0;
 }
 
 static int add_policy(struct merging *m, struct traceinput *in)
@@ -76,7 +76,7 @@ static int add_input(struct merging *m, const char *file)
 		struct buf none = {0};
 		int again = policyfile_read(file, POLICYFILE_NAMED, &none, &m->c->error);
 		buf_free(&none);
-		return again < 0 ? again : say(m, strerror(-r), r);
+		return again < 0 ? again : say(m, traceinput_trouble(r), r);
 	}
 	r = replaypartial_is(in) ? add_results(m, in) : add_policy(m, in);
 	traceinput_close(in);

@@ -1,6 +1,7 @@
 #include "tracer/fastpath.h"
 
 #include "tracer/filter.h"
+#include "tracer/insn.h"
 #include "tracer/mm.h"
 #include "tracer/objects.h"
 #include "tracer/patch.h"
@@ -34,6 +35,11 @@ struct fastpath {
 bool fastpath_exists(void)
 {
 	return true;
+}
+
+void fastpath_prepare(void)
+{
+	insn_prepare();
 }
 
 int fastpath_new(const struct stub_marks *marks, enum stub_way way, const char *state_dir,

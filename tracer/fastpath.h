@@ -34,6 +34,8 @@ bool fastpath_exists(void);
 int fastpath_new(const struct stub_marks *marks, enum stub_way way, const char *state_dir,
 		 struct fastpath **ret);
 void fastpath_free(struct fastpath *f);
+/* Load what the first of its decoding would load: it reads files. */
+void fastpath_prepare(void);
 /*
  * From now on calls that change something pass, too: new stubs' at once, those of an address space
  * that has stubs from the next one on that stops there.

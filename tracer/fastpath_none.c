@@ -11,6 +11,10 @@ bool fastpath_exists(void)
 	return false;
 }
 
+void fastpath_prepare(void)
+{
+}
+
 int fastpath_new(const struct stub_marks *marks, enum stub_way way, const char *state_dir,
 		 struct fastpath **ret)
 {

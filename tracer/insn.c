@@ -1,6 +1,7 @@
 #include "tracer/insn.h"
 
-#include <Zydis/Zydis.h>
+#include "tracer/libzydis.h"
+
 #include <string.h>
 
 /* Moves of data do the same thing wherever they stand, unless they address by rip. */
@@ -11,17 +12,28 @@ static int is_movable(const ZydisDecodedInstruction *in)
 	       !(in->attributes & ZYDIS_ATTRIB_IS_RELATIVE);
 }
 
+void insn_prepare(void)
+{
+	(void)libzydis_get();
+}
+
+static bool begin(const struct libzydis *lib, ZydisDecoder *ret)
+{
+	return lib && ZYAN_SUCCESS(lib->DecoderInit(ret, ZYDIS_MACHINE_MODE_LONG_64,
+						    ZYDIS_STACK_WIDTH_64));
+}
+
 unsigned insn_movable_before(const uint8_t *code, size_t len, unsigned min)
 {
+	const struct libzydis *lib = libzydis_get();
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction in = {0};
 	size_t at = 0;
 
-	if (ZYAN_FAILED(
-		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+	if (!begin(lib, &decoder))
 		return 0;
 	while (at < len) {
-		if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, code + at, len - at,
+		if (ZYAN_FAILED(lib->DecoderDecodeInstruction(&decoder, NULL, code + at, len - at,
 							      &in)))
 			return 0;
 		at += in.length;
@@ -45,10 +57,10 @@ static void remember(struct insn_calls *c, size_t at)
 	c->before[c->len_before++] = at;
 }
 
-static bool is_eax(const ZydisDecodedOperand *o)
+static bool is_eax(const struct libzydis *lib, const ZydisDecodedOperand *o)
 {
 	return o->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o->reg.value) ==
+	       lib->RegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o->reg.value) ==
 		       ZYDIS_REGISTER_RAX;
 }
 
@@ -56,18 +68,20 @@ static bool is_eax(const ZydisDecodedOperand *o)
 static bool sets_number(const ZydisDecoder *decoder, const uint8_t *code, size_t len,
 			int32_t *ret_nr)
 {
+	const struct libzydis *lib = libzydis_get();
 	ZydisDecodedInstruction in;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 
-	if (ZYAN_FAILED(ZydisDecoderDecodeFull(decoder, code, len, &in, op)))
+	if (ZYAN_FAILED(lib->DecoderDecodeFull(decoder, code, len, &in, op)))
 		return false;
 	for (size_t i = 0; i < in.operand_count; i++) {
-		if (!is_eax(&op[i]) || !(op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+		if (!is_eax(lib, &op[i]) || !(op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			continue;
 		*ret_nr = -1;
 		if (in.mnemonic == ZYDIS_MNEMONIC_MOV && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			*ret_nr = (int32_t)op[1].imm.value.s;
-		else if (in.mnemonic == ZYDIS_MNEMONIC_XOR && is_eax(&op[0]) && is_eax(&op[1]))
+		else if (in.mnemonic == ZYDIS_MNEMONIC_XOR && is_eax(lib, &op[0]) &&
+			 is_eax(lib, &op[1]))
 			*ret_nr = 0;
 		return true;
 	}
@@ -94,15 +108,15 @@ static bool ends_a_block(const ZydisDecodedInstruction *in)
 
 bool insn_next_call(struct insn_calls *c)
 {
+	const struct libzydis *lib = libzydis_get();
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction in;
 
-	if (ZYAN_FAILED(
-		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+	if (!begin(lib, &decoder))
 		return false;
 	while (c->at < c->len) {
 		size_t at = c->at;
-		if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, c->code + at,
+		if (ZYAN_FAILED(lib->DecoderDecodeInstruction(&decoder, NULL, c->code + at,
 							      c->len - at, &in))) {
 			c->at++; /* data between functions */
 			forget(c);

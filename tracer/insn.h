@@ -1,11 +1,15 @@
 /*
- * insn: machine instructions, decoded. The only includer of Zydis. x86-64.
+ * insn: machine instructions, decoded. Where Zydis is missing nothing decodes, and a call that
+ * needs it takes its two stops. x86-64.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* What the first of these does by itself: load what decodes. It may be missing. */
+void insn_prepare(void);
 
 /*
  * The length of the instruction that ends at code + len, decoding from code, where a function

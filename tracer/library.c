@@ -25,3 +25,13 @@ int library_load(const char *soname, const struct library_symbol *symbol, size_t
 		dlclose(library);
 	return -ELIBACC;
 }
+
+const char *library_missing(struct library *l)
+{
+	pthread_mutex_lock(&l->lock);
+	if (!l->tried)
+		library_load(l->soname, l->symbol, l->symbols, l->functions, l->missing);
+	l->tried = true;
+	pthread_mutex_unlock(&l->lock);
+	return l->missing[0] ? l->missing : NULL;
+}

@@ -4,6 +4,10 @@
  */
 #pragma once
 
+#include "tracer/util.h"
+
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct library_symbol {
@@ -19,3 +23,22 @@ struct library_symbol {
  */
 int library_load(const char *soname, const struct library_symbol *symbol, size_t symbols,
 		 void *functions, char ret_why[256]);
+
+/* One that a process loads once, by whichever thread asks first; in static storage. */
+struct library {
+	const char *soname;
+	const struct library_symbol *symbol;
+	size_t symbols;
+	void *functions; /* as library_load() */
+	pthread_mutex_t lock;
+	bool tried;
+	char missing[256];
+};
+#define LIBRARY(soname_, symbol_, functions_)                                                      \
+	{                                                                                          \
+		.soname = (soname_), .symbol = (symbol_), .symbols = ARRAY_LEN(symbol_),           \
+		.functions = (functions_), .lock = PTHREAD_MUTEX_INITIALIZER                       \
+	}
+
+/* Load it, if nobody has. What stands in the way: one line, static; NULL: nothing. */
+const char *library_missing(struct library *l);

@@ -126,7 +126,7 @@ int stracefamily_next(struct straceimport *in, struct trace_error *ret_error)
 	int r = traceinput_open(f->name[at], &in->file);
 	if (r < 0) {
 		snprintf(ret_error->text, sizeof(ret_error->text), "%s: %s", f->name[at],
-			 strerror(-r));
+			 traceinput_trouble(r));
 		return r;
 	}
 	in->file_pid = f->pid[at];

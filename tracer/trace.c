@@ -238,7 +238,7 @@ int trace_open(const char *file, const struct trace_options *o, struct trace_rea
 	int err = traceinput_open(file, &in);
 	if (!err)
 		return trace_open_input(in, o, ret, ret_error);
-	complain(ret_error, file, strerror(-err));
+	complain(ret_error, file, traceinput_trouble(err));
 	return err;
 }
 

@@ -1,5 +1,6 @@
 #include "tracer/traceinput.h"
 
+#include "tracer/libzstd.h"
 #include "tracer/trace.h"
 #include "tracer/util.h"
 
@@ -7,7 +8,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #define WINDOW_MIN (1u << 18)
 #define RAW_BLOCK  (1u << 17)
@@ -24,7 +24,8 @@ struct traceinput {
 	bool at_end; /* nothing more comes */
 	uint64_t number;
 	/* Compressed: what is read goes through here. */
-	ZSTD_DStream *zstd; /* NULL: plain */
+	const struct libzstd *lib; /* NULL: plain */
+	ZSTD_DStream *zstd;
 	char *raw;
 	size_t raw_at, raw_len;
 };
@@ -52,7 +53,10 @@ static int begin(struct traceinput *in)
 	}
 	if (in->end < sizeof magic || memcmp(in->data, magic, sizeof magic) != 0)
 		return 0;
-	in->zstd = ZSTD_createDStream();
+	in->lib = libzstd_get();
+	if (!in->lib)
+		return -ELIBACC;
+	in->zstd = in->lib->createDStream();
 	in->raw = malloc(WINDOW_MIN);
 	if (!in->zstd || !in->raw)
 		return -ENOMEM;
@@ -60,6 +64,12 @@ static int begin(struct traceinput *in)
 	in->raw_len = in->end;
 	in->end = 0;
 	return 0;
+}
+
+const char *traceinput_trouble(int err)
+{
+	return err == -ELIBACC ? "libzstd is needed for a compressed trace (Debian: libzstd1)"
+			       : strerror(-err);
 }
 
 int traceinput_open(const char *file, struct traceinput **ret)
@@ -90,7 +100,8 @@ void traceinput_close(struct traceinput *in)
 		return;
 	if (in->own_fd && in->fd >= 0)
 		close(in->fd);
-	ZSTD_freeDStream(in->zstd);
+	if (in->zstd)
+		in->lib->freeDStream(in->zstd);
 	free(in->raw);
 	free(in->data);
 	free(in->name);
@@ -132,8 +143,8 @@ static ssize_t fill_compressed(struct traceinput *in)
 				return 0;
 		}
 		ZSTD_inBuffer from = {in->raw, in->raw_len, in->raw_at};
-		size_t left = ZSTD_decompressStream(in->zstd, &out, &from);
-		if (ZSTD_isError(left))
+		size_t left = in->lib->decompressStream(in->zstd, &out, &from);
+		if (in->lib->isError(left))
 			return -EBADMSG;
 		in->raw_at = from.pos;
 	}

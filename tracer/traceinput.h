@@ -11,8 +11,10 @@
 
 struct traceinput;
 
-/* "-": standard input. 0 or -errno. */
+/* "-": standard input. 0 or -errno; -ELIBACC: it is compressed, and libzstd is missing. */
 int traceinput_open(const char *file, struct traceinput **ret);
+/* What such an error says: static, or strerror()'s. */
+const char *traceinput_trouble(int err);
 void traceinput_close(struct traceinput *in);
 /*
  * The next line, without its newline, NUL-terminated, the caller's to change until the next call

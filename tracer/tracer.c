@@ -429,9 +429,16 @@ int tracer_exec_fd(struct tracer *tr, struct tracee_name who, int fd)
 	return t ? execfd_begin(tr, t, TAKE_FD(given)) : -ESRCH;
 }
 
-int tracer_prepare_stacks(struct tracer *tr)
+static int prepare_stacks(struct tracer *tr)
 {
 	return tr->unwind ? 0 : unwind_new(&tr->unwind);
+}
+
+int tracer_prepare(struct tracer *tr)
+{
+	if (tr->fast)
+		fastpath_prepare();
+	return prepare_stacks(tr);
 }
 
 int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct unwind_stack **ret)
@@ -441,7 +448,7 @@ int tracer_stack(struct tracer *tr, struct tracee_name who, size_t max, struct u
 	if (!t || t->gen != who.gen || (t->state != TRACEE_HELD && t->state != TRACEE_LOOK))
 		return -ESRCH;
 	near_roam(tr->table.near);
-	int r = tracer_prepare_stacks(tr);
+	int r = prepare_stacks(tr);
 	return r < 0 ? r : unwind_thread(tr->unwind, t->tid, max, ret);
 }
 

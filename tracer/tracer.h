@@ -291,8 +291,9 @@ bool tracer_has_net(const struct tracer *t, uint32_t number);
  */
 int tracer_again(struct tracer *t, struct tracee_name who);
 
-/* What the first tracer_stack() does by itself: load what unwinds. 0 or -ENOMEM. */
-int tracer_prepare_stacks(struct tracer *t);
+/* Load what is otherwise loaded when it is first needed: what unwinds, what decodes. 0 or -ENOMEM.
+ */
+int tracer_prepare(struct tracer *t);
 /*
  * Who made the held call: at most `max` frames. Blocks for some milliseconds (tracer/unwind.h). 0
  * and *ret (the caller's; unwind_unref()), -ESRCH, -EBUSY, -ENOMEM, -EAGAIN.

@@ -1,8 +1,10 @@
 #include "tracer/tracewrite.h"
 
 #include "tracer/json.h"
+#include "tracer/libzstd.h"
 #include "tracer/outfile.h"
 #include "tracer/traceflags.h"
+#include "tracer/traceinput.h"
 #include "tracer/tracekeys.h"
 #include "tracer/util.h"
 
@@ -15,7 +17,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #define GATHER	   (128u << 10)
 #define WAIT_NS	   500000000ull
@@ -32,6 +33,7 @@ struct tracewrite {
 	uint64_t events;
 	uint64_t written_ns; /* the event's time when the file last got something */
 	struct buf text;
+	const struct libzstd *lib; /* where it is compressed */
 	ZSTD_CStream *zstd;
 	char *packed;
 	size_t packed_cap;
@@ -251,8 +253,8 @@ static int write_packed(struct tracewrite *w, ZSTD_EndDirective how)
 	size_t left;
 	do {
 		ZSTD_outBuffer out = {w->packed, w->packed_cap, 0};
-		left = ZSTD_compressStream2(w->zstd, &out, &in, how);
-		if (ZSTD_isError(left))
+		left = w->lib->compressStream2(w->zstd, &out, &in, how);
+		if (w->lib->isError(left))
 			return -EIO;
 		int err = buf_write_to(w->fd, w->packed, out.pos);
 		if (err)
@@ -357,7 +359,8 @@ void tracewrite_free(struct tracewrite *w)
 		unlinkat(w->dir, base(w->name), 0);
 	util_close(&w->fd);
 	util_close(&w->dir);
-	ZSTD_freeCStream(w->zstd);
+	if (w->zstd)
+		w->lib->freeCStream(w->zstd);
 	free(w->packed);
 	buf_free(&w->text);
 	free(w->name);
@@ -414,14 +417,16 @@ static int open_stream(struct tracewrite *w)
 	size_t n = strlen(w->final);
 	if (n < 4 || strcmp(w->final + n - 4, ".zst") != 0)
 		return 0;
-	w->zstd = ZSTD_createCStream();
-	w->packed_cap = ZSTD_CStreamOutSize();
+	w->lib = libzstd_get();
+	if (!w->lib)
+		return -ELIBACC;
+	w->zstd = w->lib->createCStream();
+	w->packed_cap = w->lib->CStreamOutSize();
 	w->packed = malloc(w->packed_cap);
 	if (!w->zstd || !w->packed)
 		return -ENOMEM;
-	return ZSTD_isError(ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL))
-		       ? -EIO
-		       : 0;
+	size_t set = w->lib->CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+	return w->lib->isError(set) ? -EIO : 0;
 }
 
 int tracewrite_open(const char *file, struct tracewrite **ret, struct trace_error *ret_error)
@@ -435,7 +440,8 @@ int tracewrite_open(const char *file, struct tracewrite **ret, struct trace_erro
 	if (!err)
 		err = open_stream(w);
 	if (err) {
-		snprintf(ret_error->text, sizeof ret_error->text, "%s: %s", file, strerror(-err));
+		snprintf(ret_error->text, sizeof ret_error->text, "%s: %s", file,
+			 traceinput_trouble(err));
 		tracewrite_free(w);
 		return err;
 	}

@@ -13,6 +13,10 @@ import unittest
 WARDER = os.environ["WARDER"]
 UNWIND = f"libunwind-{os.uname().machine}.so.8"
 EDIT = "libedit.so.2"
+ZSTD = "libzstd.so.1"
+MD4C = "libmd4c.so.0"
+# Debian 12's, and the next.
+ZYDIS = ("libZydis.so.4.0", "libZydis.so.4.1")
 
 
 def environment(home, **more):
@@ -41,11 +45,12 @@ class Libraries(unittest.TestCase):
     def test_the_program_starts_without(self):
         listed = run(LD_TRACE_LOADED_OBJECTS="1").stdout
         self.assertIn("libc.so", listed)
-        for name in ("libcurl", "libedit", "libunwind", "liblzma", "libbsd", "libtinfo"):
+        for name in ("libcurl", "libedit", "libunwind", "liblzma", "libbsd", "libtinfo", "libzstd",
+                     "libZydis", "libmd4c"):
             self.assertNotIn(name, listed)
 
     def test_a_run_minds_none(self):
-        for name in ("libcurl.so.4", EDIT, UNWIND):
+        for name in ("libcurl.so.4", EDIT, UNWIND, ZSTD, MD4C, *ZYDIS):
             broken(self.folder, name)
         ran = run("run", "--on-denial", "report", "-q", "--", "true", LD_LIBRARY_PATH=self.folder)
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
@@ -55,6 +60,32 @@ class Libraries(unittest.TestCase):
                     **broken(self.folder, "libcurl.so.4"))
         self.assertNotEqual(asked.returncode, 0)
         self.assertIn("libcurl is needed to reach a model", asked.stderr)
+
+    def test_without_zydis_each_refusal_is_told_all_the_same(self):
+        """Calls that need a decoded function take their two stops."""
+        for name in ZYDIS:
+            broken(self.folder, name)
+        secret = pathlib.Path(self.folder, "secret")
+        secret.touch()
+        told = []
+        for env in {}, {"LD_LIBRARY_PATH": self.folder}:
+            ran = run("run", "--on-denial", "report", "-q", "--report", "-", "--", "sh", "-c",
+                      f"for i in 1 2 3 4 5 6 7 8 9; do cat {secret} /etc/passwd; done >/dev/null 2>&1", **env)
+            report = json.loads(ran.stdout.splitlines()[-1])
+            told.append([(d["path"], d["call"], d["count"]) for d in report["denials"]])
+        self.assertEqual(told[0], told[1])
+        self.assertEqual(told[0], [(str(secret), "openat", 9)])
+
+    def test_without_libzstd_a_compressed_trace_says_so(self):
+        trace = pathlib.Path(self.folder, "trace.zst")
+        ran = run("record", "-o", str(trace), "--", "true")
+        self.assertEqual((ran.returncode, trace.exists()), (0, True), ran.stderr)
+        env = broken(self.folder, ZSTD)
+        for words in (("record", "-o", str(trace) + "2.zst", "--", "true"), ("replay", str(trace))):
+            ran = run(*words, **env)
+            self.assertEqual(ran.returncode, 125)
+            self.assertIn("libzstd is needed for a compressed trace", ran.stderr)
+        self.assertEqual(run("replay", str(trace)).returncode, 0)
 
     def stack_end(self, **env):
         secret = pathlib.Path(self.folder, "secret")
@@ -83,6 +114,21 @@ class Libraries(unittest.TestCase):
         (denial,) = json.loads(ran.stdout.splitlines()[-1])["denials"]
         self.assertEqual(denial["stack_end"], "complete")
 
+    def test_nor_one_that_decodes_code(self):
+        with tempfile.TemporaryDirectory() as home:
+            ran = subprocess.Popen(
+                [WARDER, "run", "--on-denial", "report", "-q", "--project", home, "--", "sh", "-c",
+                 "echo up; cat"], env=environment(self.folder, LD_LIBRARY_PATH=home), cwd=home,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.addCleanup(ran.wait)
+            self.addCleanup(ran.kill)
+            self.assertEqual(ran.stdout.readline(), "up\n")
+            maps = pathlib.Path(f"/proc/{ran.pid}/maps").read_text()
+            ran.communicate(timeout=60)
+        self.assertIn("libunwind", maps)
+        if os.uname().machine == "x86_64":
+            self.assertIn("libZydis", maps)
+
     def test_nor_one_into_the_agent(self):
         """The demonstration runs commands, and /login would need libcurl: that is there already."""
         with tempfile.TemporaryDirectory() as home:
@@ -93,9 +139,12 @@ class Libraries(unittest.TestCase):
             self.addCleanup(agent.wait)
             self.addCleanup(agent.kill)
             maps, until = "", time.monotonic() + 60
-            while "libcurl.so.4" not in maps and agent.poll() is None and time.monotonic() < until:
+            wanted = ("libcurl.so.4", MD4C)
+            while (not all(name in maps for name in wanted) and agent.poll() is None
+                   and time.monotonic() < until):
                 maps = pathlib.Path(f"/proc/{agent.pid}/maps").read_text()
             self.assertIn("libcurl.so.4", maps)
+            self.assertIn(MD4C, maps)
             agent.stdin.close()
 
     def test_without_libedit_lines_are_read_plainly(self):
