@@ -275,7 +275,22 @@ static bool is_in_tree(const struct compile *c, const char *dir)
 	return false;
 }
 
-static int visit_children(struct compile *c, struct dirwalk *w, int fd, uint32_t bits)
+/*
+ * Where everybody makes names (/tmp) there may be thousands. A pattern for single ones means those
+ * to come; one that is there already is the broker's. What a literal rule names begins by itself.
+ */
+static bool is_left_to_broker(const struct compile *c, const struct stat *dir)
+{
+	if ((dir->st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH))
+		return false;
+	for (size_t i = 0; i < c->globs; i++)
+		if (c->glob[i]->kind != RULE_GLOB_EXACT)
+			return false;
+	return true;
+}
+
+static int visit_children(struct compile *c, struct dirwalk *w, int fd, const struct stat *st,
+			  uint32_t bits)
 {
 	struct compile before = *c;
 	dirwalk_skip_fn *skips = w->skips;
@@ -295,7 +310,9 @@ static int visit_children(struct compile *c, struct dirwalk *w, int fd, uint32_t
 		if (may_allow(r) && reach_rule_concerns(r, w->path))
 			glob[c->globs++] = r;
 	w->skips = is_in_tree(c, w->path) ? NULL : is_out_of_reach;
-	int err = dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
+	int err = w->skips && is_left_to_broker(c, st)
+			  ? 0
+			  : dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
 	w->skips = skips;
 	c->descend = before.descend;
 	c->glob = before.glob;
@@ -324,7 +341,7 @@ static int visit_directory(struct compile *c, struct dirwalk *w, int fd, const s
 	uint32_t rest = reachindex_allowed_below(c->index, w->path, bits & ~whole);
 	if (!rest)
 		return 0;
-	return visit_children(c, w, fd, rest);
+	return visit_children(c, w, fd, st, rest);
 }
 
 static int visit_file(struct compile *c, int fd, const char *path, const struct stat *st,

@@ -28,6 +28,18 @@ class Truncate(RunCase):
 
 
 @both_users
+class Crowd(RunCase):
+    def test_what_a_pattern_finds_where_everybody_makes_names(self):
+        """It is there when the command starts, and looked for only when it is opened."""
+        path = self.write("outside/tmpfabcdef", "there\n")
+        os.chmod(self.outside, 0o1777)
+        rule = ("--rule", f"allow read {self.outside}/tmpf?????? exact")
+        done = self.run_report(*rule, "--", "cat", path)
+        self.assertEqual(("there\n", []), (done.out, done.report["denials"]))
+        self.assertEqual(1, done.report["engine"]["brokered"])
+
+
+@both_users
 class Ioctl(RunCase):
     def test_harmless_devices_answer_as_they_do(self):
         done = self.run_report("--", ONE, "ioctl", RANDOM, "-", "ioctl", "/dev/null", "-")

@@ -342,6 +342,36 @@ Test(compile, absent_exception, .timeout = 20)
 	tree_free(&x);
 }
 
+/* What anybody may have put where everybody makes names costs no start anything. */
+Test(compile, a_crowd_is_left_to_the_broker, .timeout = 20)
+{
+	static const char *const names[] = {"tmp/",	  "tmp/t1",	"tmp/t2", "tmp/mine/",
+					    "tmp/mine/f", "tmp/other/", NULL};
+	static const struct expectation expected[] = {
+		{"tmp/t1", 0, LLR_ALL},
+		{"tmp/mine", LOOK | EDIT | LLR_STRUCTURE, 0},
+		{"tmp/other", 0, LLR_ALL},
+	};
+	struct tree x;
+
+	tree_new(&x);
+	tree_make(&x, names);
+	cr_assert_eq(chmod(tree_path(&x, "tmp"), 01777), 0);
+	tree_rule(&x, EFFECT_ALLOW, RULE_GLOB_EXACT, ACCESS_READ, "tmp/t?");
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, RWX, "tmp/mine");
+	tree_compile(&x);
+	expect_all(&x, expected, ARRAY_LEN(expected));
+	cr_expect_eq(x.stats.walked, 0);
+
+	/* A pattern that means what lies below is another thing. */
+	llruleset_free(x.rs);
+	tree_rule(&x, EFFECT_ALLOW, RULE_GLOB, ACCESS_READ, "tmp/oth??");
+	tree_compile(&x);
+	cr_expect(granted(x.rs, tree_path(&x, "tmp/other")) & LLR_READ_FILE);
+	cr_expect(granted(x.rs, tree_path(&x, "tmp/t1")) & LLR_READ_FILE);
+	tree_free(&x);
+}
+
 /* One rule where one is enough, whatever else says the same; none on a directory for `exact`. */
 Test(compile, minimal, .timeout = 20)
 {
