@@ -255,9 +255,14 @@ int llruleset_allow_path(struct llruleset *rs, const char *path, uint64_t rights
 
 int llruleset_restrict(const struct llruleset *rs)
 {
+	return llruleset_restrict_marked(rs, 0);
+}
+
+int llruleset_restrict_marked(const struct llruleset *rs, uint32_t mark)
+{
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	return llsys_restrict_self(rs->fd, 0);
+	return llsys_restrict_self_marked(rs->fd, 0, mark);
 }
 
 int llruleset_fd(const struct llruleset *rs)

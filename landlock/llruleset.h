@@ -61,6 +61,8 @@ int llruleset_allow_path(struct llruleset *rs, const char *path, uint64_t rights
  * async-signal-safe calls, sets no_new_privs. On failure nothing may be run: -E2BIG: 16 layers are
  * there already, -ENOMEM, -EBADF. */
 int llruleset_restrict(const struct llruleset *rs);
+/* The same by llsys_restrict_self_marked(). */
+int llruleset_restrict_marked(const struct llruleset *rs, uint32_t mark);
 
 /* The kernel's ruleset; stays the ruleset's. */
 int llruleset_fd(const struct llruleset *rs);

@@ -33,5 +33,10 @@ int llsys_add_path_rule(int ruleset_fd, int path_fd, uint64_t rights)
 
 int llsys_restrict_self(int ruleset_fd, uint32_t flags)
 {
-	return result(syscall(NR_RESTRICT_SELF, ruleset_fd, flags));
+	return llsys_restrict_self_marked(ruleset_fd, flags, 0);
+}
+
+int llsys_restrict_self_marked(int ruleset_fd, uint32_t flags, uint32_t mark)
+{
+	return result(syscall(NR_RESTRICT_SELF, ruleset_fd, flags, 0, 0, mark));
 }

@@ -40,3 +40,5 @@ int llsys_add_path_rule(int ruleset_fd, int path_fd, uint64_t rights);
 
 /* -E2BIG: the 17th layer. -EPERM: neither no_new_privs nor CAP_SYS_ADMIN. -EBADF, -EBADFD. */
 int llsys_restrict_self(int ruleset_fd, uint32_t flags);
+/* The same, with `mark` in the fifth argument, which the call does not have: for who watches it. */
+int llsys_restrict_self_marked(int ruleset_fd, uint32_t flags, uint32_t mark);

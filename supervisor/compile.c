@@ -449,9 +449,8 @@ static int compile(struct compile *c, struct compile_spares *spares, struct comp
 	return r;
 }
 
-/* rs: new; freed where this fails. */
-static int compile_into(const struct policy *p, struct llruleset *rs, struct compile_spares *spares,
-			struct llruleset **ret, struct compile_stats *ret_stats)
+int compile_into(const struct policy *p, struct llruleset *rs, struct compile_spares *spares,
+		 struct compile_stats *ret_stats)
 {
 	struct compile_stats stats = {0};
 	struct compile c = {.p = p, .rs = rs};
@@ -462,14 +461,9 @@ static int compile_into(const struct policy *p, struct llruleset *rs, struct com
 	free(c.start);
 	alias_free(c.aliases);
 	reachindex_free(c.index);
-	if (r < 0) {
-		llruleset_free(c.rs);
-		return r;
-	}
-	*ret = c.rs;
-	if (ret_stats)
+	if (r == 0 && ret_stats)
 		*ret_stats = stats;
-	return 0;
+	return r;
 }
 
 int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t scopes,
@@ -478,15 +472,12 @@ int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t sco
 	struct llruleset *rs;
 	int r = llruleset_new(abi, scopes, &rs);
 
-	return r < 0 ? r : compile_into(p, rs, NULL, ret, ret_stats);
-}
-
-int compile_with_spares(const struct policy *p, const struct llabi *abi,
-			struct compile_spares *spares, struct llruleset **ret,
-			struct compile_stats *ret_stats)
-{
-	struct llruleset *rs;
-	int r = llruleset_new(abi, abi->scoped, &rs);
-
-	return r < 0 ? r : compile_into(p, rs, spares, ret, ret_stats);
+	if (r < 0)
+		return r;
+	r = compile_into(p, rs, NULL, ret_stats);
+	if (r < 0)
+		llruleset_free(rs);
+	else
+		*ret = rs;
+	return r;
 }

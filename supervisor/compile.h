@@ -55,7 +55,6 @@ struct compile_spares {
  */
 int compile_policy(const struct policy *p, const struct llabi *abi, uint32_t scopes,
 		   struct llruleset **ret, struct compile_stats *ret_stats);
-/* With every scope of the ABI, and rules for these. */
-int compile_with_spares(const struct policy *p, const struct llabi *abi,
-			struct compile_spares *spares, struct llruleset **ret,
-			struct compile_stats *ret_stats);
+/* Into a ruleset that has no rules yet, and rules for these, too. 0, or -errno as above. */
+int compile_into(const struct policy *p, struct llruleset *rs, struct compile_spares *spares,
+		 struct compile_stats *ret_stats);

@@ -50,8 +50,12 @@ int confine_prepare(void *arg)
 	int err = setrlimit(RLIMIT_NOFILE, &c->files) ? -errno : 0;
 	if (err || c->open)
 		return err;
-	err = drop_capabilities();
-	if (!err)
-		err = llruleset_restrict(c->ruleset);
-	return err;
+	return drop_capabilities();
+}
+
+int confine_enter(void *arg, uint32_t mark)
+{
+	const struct confine *c = arg;
+
+	return c->open ? 0 : llruleset_restrict_marked(c->ruleset, mark);
 }

@@ -89,21 +89,9 @@ static void on_mounts(void *arg, int fd, uint32_t events)
 
 /* ---- one run of the command ---- */
 
-static int spawn(struct run *r)
+/* How the command is to be started; all of it is known before the wall is. */
+static struct tracer_spawn description(struct run *r)
 {
-	struct tracer_options options = {.see_changes = asker_is_asked(r),
-					 .see_identities = !r->one_identity,
-					 .native = r->mode == ENGINE_PERMISSIVE,
-					 .record = r->recorder != NULL,
-					 .fast = run_is_fast(r),
-					 .state_dir = session_store(r->session)->state_dir};
-	enum tracer_stage stage = TRACER_STAGE_SETUP;
-	int err = tracer_new(&options, &r->tracer);
-	/* That may name a place where the command writes: then nothing is loaded once it runs. */
-	if (!err && environ_get(environ, "LD_LIBRARY_PATH"))
-		err = tracer_prepare(r->tracer);
-	if (err)
-		return run_refuse(r, err, "the tracer: %s", strerror(-err));
 	struct tracer_spawn s = {
 		.file = r->file,
 		.argv = r->command->argv,
@@ -111,7 +99,6 @@ static int spawn(struct run *r)
 		.stdio = {r->command->stdio[0], r->command->stdio[1], r->command->stdio[2]},
 		.ctty = -1,
 		.new_session = !r->command->own_terminal,
-		.see_terminals = r->ruleset && devices_lack_ioctl(r->ruleset),
 		.keep_from = r->command->keep_from,
 		.keep_to = r->command->keep_to,
 		.keep_len = r->command->keep_len,
@@ -119,10 +106,39 @@ static int spawn(struct run *r)
 		.sigmask = loop_original_mask(r->loop),
 		.ignored = &r->ignored_before,
 		.prepare = confine_prepare,
+		.enter = confine_enter,
 		.prepare_arg = &r->confine};
 	if (r->pty)
 		pty_child_stdio(r->pty, s.stdio, &s.ctty);
-	err = tracer_spawn(r->tracer, &s, &r->main, &stage);
+	return s;
+}
+
+/* The child is on its way while its wall is made (prepare_wall()). */
+static int begin(struct run *r)
+{
+	struct tracer_options options = {.see_changes = asker_is_asked(r),
+					 .see_identities = !r->one_identity,
+					 .native = r->mode == ENGINE_PERMISSIVE,
+					 .record = r->command->trace != NULL,
+					 .fast = run_is_fast(r),
+					 .state_dir = session_store(r->session)->state_dir};
+	int err = tracer_new(&options, &r->tracer);
+	/* That may name a place where the command writes: then nothing is loaded once it runs. */
+	if (!err && environ_get(environ, "LD_LIBRARY_PATH"))
+		err = tracer_prepare(r->tracer);
+	if (err)
+		return run_refuse(r, err, "the tracer: %s", strerror(-err));
+	const struct tracer_spawn s = description(r);
+	tracer_begin(r->tracer, &s);
+	return 0;
+}
+
+static int spawn(struct run *r)
+{
+	enum tracer_stage stage = TRACER_STAGE_SETUP;
+	struct tracer_spawn s = description(r);
+	s.see_terminals = devices_lack_ioctl(r->ruleset);
+	int err = tracer_spawn(r->tracer, &s, &r->main, &stage);
 	if (r->pty)
 		pty_spawned(r->pty);
 	if (err) {
@@ -174,6 +190,10 @@ static int supervise(struct run *r)
 	int err = open_terminal(r);
 	if (err)
 		run_refuse(r, err, "the terminal: %s", strerror(-err));
+	if (!err)
+		err = prepare_ruleset(r);
+	if (!err)
+		err = begin(r);
 	if (!err)
 		err = prepare_wall(r);
 	if (!err)

@@ -49,25 +49,36 @@ int prepare_command(struct run *r, struct command *found)
 	return err ? run_refuse(r, err, "%s", strerror(-err)) : 0;
 }
 
-int prepare_wall(struct run *r)
+int prepare_ruleset(struct run *r)
 {
-	struct compile_stats stats;
 	llruleset_free(r->ruleset);
 	r->ruleset = NULL;
 	/* Each scope the kernel has: signals and abstract sockets stay inside the tree. */
+	int err = llruleset_new(&r->abi, r->abi.scoped, &r->ruleset);
+	if (err)
+		return run_refuse(r, err, "Landlock: %s", strerror(-err));
+	r->confine = (struct confine){.ruleset = r->ruleset,
+				      .files = r->files_before,
+				      .open = r->mode == ENGINE_PERMISSIVE};
+	return 0;
+}
+
+int prepare_wall(struct run *r)
+{
+	struct compile_stats stats;
 	struct compile_spares spares = {.like = r->session->project.dir};
 	struct pool *pool = r->mode == ENGINE_PERMISSIVE ? NULL : session_pool(r->session);
 	if (pool)
 		spares.len = pool_fill(pool, &spares.fd);
-	int err = compile_with_spares(r->session->policy, &r->abi, &spares, &r->ruleset, &stats);
+	int err = compile_into(r->session->policy, r->ruleset, &spares, &stats);
 	if (pool)
 		pool_ruled(pool, !err && spares.ruled ? &spares.class : NULL);
 	if (!err)
 		err = ruling_begin(r);
 	if (err)
 		return run_refuse(r, err, "the policy could not be compiled: %s", strerror(-err));
-	bool open = r->mode == ENGINE_PERMISSIVE; /* the ruleset is for the model alone */
-	uint64_t missing = open ? 0 : llruleset_unenforced(r->ruleset);
+	/* The ruleset is for the model alone where nothing is refused. */
+	uint64_t missing = r->confine.open ? 0 : llruleset_unenforced(r->ruleset);
 	if (missing && !r->session->allow_degraded) {
 		char names[256];
 		llright_format(missing, names, sizeof names);
@@ -76,8 +87,6 @@ int prepare_wall(struct run *r)
 				  "--allow-degraded runs all the same",
 				  r->abi.abi, names);
 	}
-	r->confine =
-		(struct confine){.ruleset = r->ruleset, .files = r->files_before, .open = open};
 	return 0;
 }
 

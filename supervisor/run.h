@@ -238,7 +238,9 @@ struct command;
 int prepare_kernel(struct run *r);
 /* The command's file, looked for as a shell does; *found is what r->file is lent from. */
 int prepare_command(struct run *r, struct command *found);
-/* The ruleset of the policy as it is now, for the command's next start. */
+/* An empty ruleset for the command's next start, which a child may know before it has its rules. */
+int prepare_ruleset(struct run *r);
+/* Its rules: those of the policy as it is now. */
 int prepare_wall(struct run *r);
 /* A held call costs a few descriptors, and a thousand may be held: as many as we may have. */
 void prepare_limit(struct run *r);

@@ -25,6 +25,7 @@ struct tracer {
 	struct door *door;
 	struct filter_options filter; /* the session's marks */
 	struct fastpath *fast;	      /* NULL: every watched call takes two stops */
+	struct spawn *begun;	      /* owned: by tracer_begin(); NULL: none */
 	struct act_newborn *newborns;
 	size_t newborns_len;
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */

@@ -14,12 +14,12 @@
 
 /* ---- begun ---- */
 
-static int take_exec_error(struct tracer *tr, pid_t pid)
+static int take_exec_error(struct tracer *tr, pid_t pid, enum tracer_stage *ret_stage)
 {
 	for (size_t i = 0; i < tr->newborns_len; i++) {
 		if (tr->newborns[i].pid != pid)
 			continue;
-		int error = spawn_exec_error(tr->newborns[i].report);
+		int error = spawn_exec_error(tr->newborns[i].report, ret_stage);
 		close(tr->newborns[i].report);
 		tr->newborns[i] = tr->newborns[--tr->newborns_len];
 		return error;
@@ -190,7 +190,8 @@ int family_execed(struct tracer *tr, struct tracee *t)
 	execfd_free(t);
 	messages_free(t);
 	fastpath_execed(tr->fast, t);
-	take_exec_error(tr, t->tgid);
+	enum tracer_stage none;
+	take_exec_error(tr, t->tgid, &none);
 	lend_exec(tr, t, act_emit(tr, TRACER_EXECED, t));
 	act_run(t); /* by CONT: the exit stop of this execve is not needed */
 	return 0;
@@ -203,11 +204,12 @@ void family_ended(struct tracer *tr, struct tracee *t, int status)
 	drop(tr, t);
 	if (whole.tid != whole.tgid)
 		return;
-	int error = take_exec_error(tr, whole.tgid);
+	enum tracer_stage stage = TRACER_STAGE_EXEC;
+	int error = take_exec_error(tr, whole.tgid, &stage);
 	if (error < 0) {
 		struct tracer_event *e = act_emit(tr, TRACER_SPAWN_FAILED, &whole);
 		e->error = error;
-		e->stage = TRACER_STAGE_EXEC;
+		e->stage = stage;
 	}
 	if (tr->any_stopped)
 		tr->any_stopped = jobs_process_ended(&tr->table, whole.tid);

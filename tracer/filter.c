@@ -422,6 +422,10 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 		parts_body(p, RET_TRACE);
 		return;
 	}
+	if (id == SYS_ID_landlock_restrict_self && wide && p->options->enter) {
+		load(p, OFF_LOW(FILTER_MARK_ARG));
+		ret_if(p, BPF_JEQ, p->options->enter, RET_ALLOW);
+	}
 	if (id == SYS_ID_prctl) {
 		load(p, OFF_LOW(0));
 		ret_if(p, BPF_JEQ, PR_SET_SECCOMP, RET_TRACE);

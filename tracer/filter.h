@@ -47,6 +47,11 @@
 struct filter_options {
 	uint32_t grant; /* the mark of a call that waits at the door for its descriptor */
 	/*
+	 * In args[FILTER_MARK_ARG], too: with it landlock_restrict_self passes, in a child that
+	 * enters its sandbox behind the filter. Nothing else ever has it. 0: none.
+	 */
+	uint32_t enter;
+	/*
 	 * The fast path's marks (tracer/stub.h), 0: none. They sit in the upper half of
 	 * args[row.mark] and are looked at in 64-bit calls only.
 	 */

@@ -36,6 +36,7 @@ struct child {
 	int talk;   /* the child's end */
 	int theirs; /* the parent's */
 	bool native;
+	uint32_t enter_mark;
 	struct sock_filter filter[FILTER_MAX];
 	size_t filter_len;
 	char **script; /* sh, the file, its arguments: for a file that no format claims */
@@ -223,13 +224,15 @@ _Noreturn static void child_main(struct child *c)
 		child_try(c, TRACER_STAGE_SETUP, child_no_privileges());
 	if (s->prepare)
 		child_try(c, TRACER_STAGE_PREPARE, s->prepare(s->prepare_arg));
-	child_try(c, TRACER_STAGE_SETUP, child_move(c));
 
 	struct spawn_report ready = {.stage = TRACER_STAGE_EXEC, .listener = child_filter(c)};
 	child_try(c, TRACER_STAGE_FILTER, ready.listener);
 	if (write(c->talk, &ready, sizeof(ready)) != sizeof(ready))
 		_exit(EXEC_FAILED);
 	child_wait(c, TRACER_STAGE_FILTER);
+	if (s->enter)
+		child_try(c, TRACER_STAGE_PREPARE, s->enter(s->prepare_arg, c->enter_mark));
+	child_try(c, TRACER_STAGE_SETUP, child_move(c));
 	child_try(c, TRACER_STAGE_SETUP, child_close(c));
 
 	sigemptyset(&mask);
@@ -289,16 +292,13 @@ static int let_go(int talk)
 	return send(talk, "g", 1, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
-static int handshake(pid_t pid, int talk, int *ret_listener, enum tracer_stage *stage)
+/* Its filter is there, and nobody else has its listener: it may enter its sandbox, and exec. */
+static int handshake(const struct spawn *begun, int *ret_listener, enum tracer_stage *stage)
 {
 	struct spawn_report report;
+	int r = read_report(begun->pid, begun->talk, &report);
 
 	*stage = TRACER_STAGE_SETUP;
-	if (ptrace(PTRACE_SEIZE, pid, NULL, SEIZE_OPTIONS) < 0)
-		return -errno;
-	int r = let_go(talk);
-	if (r == 0)
-		r = read_report(pid, talk, &report);
 	if (r < 0)
 		return r;
 	*stage = (enum tracer_stage)report.stage;
@@ -306,9 +306,9 @@ static int handshake(pid_t pid, int talk, int *ret_listener, enum tracer_stage *
 		return report.error;
 	*stage = TRACER_STAGE_FILTER;
 	int listener AUTOCLOSE = -1;
-	r = take_listener(pid, report.listener, &listener);
+	r = take_listener(begun->pid, report.listener, &listener);
 	if (r == 0)
-		r = let_go(talk);
+		r = let_go(begun->talk);
 	if (r < 0)
 		return r;
 	*ret_listener = TAKE_FD(listener);
@@ -340,18 +340,18 @@ void spawn_end(pid_t pid)
 		;
 }
 
-static int start(struct child *c, int talk, struct spawn_result *ret, enum tracer_stage *stage)
+static int start(struct child *c, pid_t *ret)
 {
 	pid_t pid = fork_blocked(c);
 
 	close(c->talk);
 	if (pid < 0)
 		return -errno;
-	int r = handshake(pid, talk, &ret->listener, stage);
+	int r = ptrace(PTRACE_SEIZE, pid, NULL, SEIZE_OPTIONS) < 0 ? -errno : let_go(c->theirs);
 	if (r < 0)
 		spawn_end(pid);
 	else
-		ret->pid = pid;
+		*ret = pid;
 	return r;
 }
 
@@ -371,11 +371,11 @@ static char **script_argv(const struct tracer_spawn *s)
 	return argv;
 }
 
-int spawn_start(const struct tracer_spawn *s, const struct filter_options *filter,
-		struct spawn_result *ret, enum tracer_stage *ret_stage)
+int spawn_begin(const struct tracer_spawn *s, const struct filter_options *filter,
+		struct spawn *ret, enum tracer_stage *ret_stage)
 {
-	struct child c = {.s = s, .native = filter->native};
-	struct spawn_result result;
+	struct child c = {.s = s, .native = filter->native, .enter_mark = filter->enter};
+	struct spawn begun = {.filter = *filter};
 	int pair[2];
 
 	*ret_stage = TRACER_STAGE_SETUP;
@@ -393,12 +393,30 @@ int spawn_start(const struct tracer_spawn *s, const struct filter_options *filte
 	int talk AUTOCLOSE = pair[0];
 	c.talk = pair[1];
 	c.theirs = pair[0];
-	r = start(&c, talk, &result, ret_stage);
+	r = start(&c, &begun.pid);
 	if (r < 0)
 		return r;
-	result.report = TAKE_FD(talk);
-	*ret = result;
+	begun.talk = TAKE_FD(talk);
+	*ret = begun;
 	return 0;
+}
+
+int spawn_finish(const struct spawn *begun, struct spawn_result *ret, enum tracer_stage *ret_stage)
+{
+	struct spawn_result result = {.pid = begun->pid, .report = begun->talk};
+	int r = handshake(begun, &result.listener, ret_stage);
+
+	if (r < 0)
+		spawn_abandon(begun);
+	else
+		*ret = result;
+	return r;
+}
+
+void spawn_abandon(const struct spawn *begun)
+{
+	spawn_end(begun->pid);
+	close(begun->talk);
 }
 
 static bool is_datagram(int fd)
@@ -422,11 +440,12 @@ bool spawn_hands_datagram(const struct tracer_spawn *s)
 	return any;
 }
 
-int spawn_exec_error(int report)
+int spawn_exec_error(int report, enum tracer_stage *ret_stage)
 {
 	struct spawn_report text;
 
-	if (recv(report, &text, sizeof(text), MSG_DONTWAIT) != sizeof(text))
+	if (recv(report, &text, sizeof(text), MSG_DONTWAIT) != sizeof(text) || !text.error)
 		return 0;
+	*ret_stage = (enum tracer_stage)text.stage;
 	return text.error;
 }

@@ -129,6 +129,9 @@ static int new_marks(struct tracer *tr)
 	struct stub_marks marks = {0};
 	int r = new_mark(&tr->filter.grant);
 
+	if (r == 0)
+		r = new_mark(&tr->filter.enter);
+
 	tr->filter.see_changes = tr->options.see_changes;
 	tr->filter.native = tr->options.native;
 	tr->filter.identities = tr->options.see_identities;
@@ -209,10 +212,19 @@ static void end_all(struct tracer *tr)
 	}
 }
 
+static void abandon(struct tracer *tr)
+{
+	if (tr->begun)
+		spawn_abandon(tr->begun);
+	free(tr->begun);
+	tr->begun = NULL;
+}
+
 void tracer_free(struct tracer *tr)
 {
 	if (!tr)
 		return;
+	abandon(tr);
 	end_all(tr);
 	for (size_t i = 0; i < tr->newborns_len; i++)
 		close(tr->newborns[i].report);
@@ -230,6 +242,57 @@ void tracer_free(struct tracer *tr)
 	free(tr);
 }
 
+static struct filter_options filter_for(const struct tracer *tr, const struct tracer_spawn *s)
+{
+	struct filter_options filter = tr->filter;
+
+	filter.readable = geteuid() != 0;
+	filter.terminals = s->see_terminals;
+	filter.messages = spawn_hands_datagram(s);
+	return filter;
+}
+
+void tracer_begin(struct tracer *tr, const struct tracer_spawn *s)
+{
+	struct filter_options filter = filter_for(tr, s);
+	enum tracer_stage stage;
+
+	abandon(tr);
+	tr->begun = malloc(sizeof(*tr->begun));
+	near_roam(tr->table.near);
+	if (tr->begun && spawn_begin(s, &filter, tr->begun, &stage) < 0) {
+		free(tr->begun);
+		tr->begun = NULL;
+	}
+}
+
+/* What can have been unknown, or thought otherwise, when it was begun. */
+static bool is_same(const struct filter_options *a, const struct filter_options *b)
+{
+	return a->terminals == b->terminals && a->messages == b->messages &&
+	       a->see_changes == b->see_changes;
+}
+
+/* The one that was begun, if it is as it has to be. */
+static int start(struct tracer *tr, const struct tracer_spawn *s, struct spawn_result *ret,
+		 enum tracer_stage *ret_stage)
+{
+	struct filter_options filter = filter_for(tr, s);
+	struct spawn begun;
+	int r = 0;
+
+	near_roam(tr->table.near);
+	if (tr->begun && !is_same(&tr->begun->filter, &filter))
+		abandon(tr);
+	if (tr->begun)
+		begun = *tr->begun;
+	else
+		r = spawn_begin(s, &filter, &begun, ret_stage);
+	free(tr->begun);
+	tr->begun = NULL;
+	return r < 0 ? r : spawn_finish(&begun, ret, ret_stage);
+}
+
 int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid,
 		 enum tracer_stage *ret_stage)
 {
@@ -241,12 +304,7 @@ int tracer_spawn(struct tracer *tr, const struct tracer_spawn *s, pid_t *ret_pid
 	if (!more)
 		return -ENOMEM;
 	tr->newborns = more;
-	struct filter_options filter = tr->filter;
-	filter.readable = geteuid() != 0;
-	filter.terminals = s->see_terminals;
-	filter.messages = spawn_hands_datagram(s);
-	near_roam(tr->table.near);
-	int r = spawn_start(s, &filter, &child, ret_stage);
+	int r = start(tr, s, &child, ret_stage);
 	if (r < 0)
 		return r;
 	r = door_add(tr->door, child.listener);

@@ -191,6 +191,13 @@ struct tracer_spawn {
 	 */
 	int (*prepare)(void *arg);
 	void *prepare_arg;
+	/*
+	 * Runs in the child once tracer_spawn() was called, behind the filter, right before the
+	 * exec; the rest as for `prepare`. landlock_restrict_self passes with `mark` in its fifth
+	 * argument. NULL: nothing. Where it fails nothing is run either, but this arrives as
+	 * TRACER_SPAWN_FAILED, stage PREPARE.
+	 */
+	int (*enter)(void *arg, uint32_t mark);
 };
 
 struct tracer_counts {
@@ -219,9 +226,16 @@ int tracer_new(const struct tracer_options *options, struct tracer **ret);
 void tracer_free(struct tracer *t);
 
 /*
- * Fork, seize, prepare, filter, exec. Returns once the child is on its way (it blocks for the
- * handshake, a few hundred microseconds); a failed exec arrives as TRACER_SPAWN_FAILED.
- * 0 and the pid, or -errno with *ret_stage (SETUP, PREPARE or FILTER): no child is left.
+ * Fork already, and let the child do what needs no sandbox yet, up to its filter, while the caller
+ * makes the sandbox: memory is as it is now, descriptors and what they hold may still be filled.
+ * tracer_spawn() with the same *s goes on with that child. Where this fails nothing is lost but
+ * time: tracer_spawn() does it all. Does not block.
+ */
+void tracer_begin(struct tracer *t, const struct tracer_spawn *s);
+/*
+ * Fork, seize, prepare, filter, enter, exec. Returns once the child is on its way (it blocks for
+ * the handshake, a few hundred microseconds); a failed exec arrives as TRACER_SPAWN_FAILED. 0 and
+ * the pid, or -errno with *ret_stage (SETUP, PREPARE or FILTER): no child is left.
  */
 int tracer_spawn(struct tracer *t, const struct tracer_spawn *s, pid_t *ret_pid,
 		 enum tracer_stage *ret_stage);

@@ -467,6 +467,97 @@ static const char *spawn_fails(void)
 	return failed ? NULL : "no word of the failed exec";
 }
 
+static int tell(void *arg, uint32_t mark)
+{
+	const int *pipe = arg;
+
+	return mark && write(pipe[1], "e", 1) == 1 ? 0 : -EPIPE;
+}
+
+static int refuse_to_enter(void *arg, uint32_t mark)
+{
+	(void)arg;
+	return mark ? -EXDEV : 0;
+}
+
+/* How it ended: its status; or what a failed start said, with *ret_stage. */
+static int end_of(struct tracer *tracer, pid_t pid, enum tracer_stage *ret_stage)
+{
+	struct tracer_event e;
+	int r, error = 0, status = -1;
+
+	while ((r = tracer_next(tracer, &e)) != -ECHILD) {
+		if (r == 1 && e.kind == TRACER_SPAWN_FAILED && e.pid == pid) {
+			error = e.error;
+			*ret_stage = e.stage;
+		}
+		if (r == 1 && e.kind == TRACER_EXITED)
+			status = e.status;
+		usleep(1000);
+	}
+	return error ? error : status;
+}
+
+static bool is_empty(const int *pipe)
+{
+	char byte;
+
+	return read(pipe[0], &byte, 1) < 0 && errno == EAGAIN;
+}
+
+/* What was begun enters its sandbox, and runs, when it is told to; and never by itself. */
+static const char *spawn_begun(void)
+{
+	struct tracer_options options = {0};
+	struct tracer *tracer;
+	enum tracer_stage stage;
+	int pipe[2];
+	pid_t pid;
+	char byte, *argv[] = {"true", NULL};
+	struct tracer_spawn spawn = {.file = "/bin/true",
+				     .argv = argv,
+				     .envp = environ,
+				     .stdio = {-1, -1, -1},
+				     .ctty = -1,
+				     .enter = tell,
+				     .prepare_arg = pipe};
+
+	if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0 || tracer_new(&options, &tracer) < 0)
+		return "tracer_new";
+	tracer_begin(tracer, &spawn);
+	usleep(20000);
+	if (!is_empty(pipe))
+		return "it did not wait";
+	tracer_free(tracer);
+	if (waitpid(-1, NULL, 0) != -1 || errno != ECHILD || !is_empty(pipe))
+		return "it is left over";
+	if (tracer_new(&options, &tracer) < 0)
+		return "tracer_new";
+	/* As it was begun; with another filter; not begun. */
+	for (int i = 0; i < 3; i++) {
+		spawn.see_terminals = false;
+		if (i < 2)
+			tracer_begin(tracer, &spawn);
+		spawn.see_terminals = i == 1;
+		if (tracer_spawn(tracer, &spawn, &pid, &stage) < 0)
+			return failf("spawn %d", i);
+		int end = end_of(tracer, pid, &stage);
+		if (end != 0 || read(pipe[0], &byte, 1) != 1 || !is_empty(pipe))
+			return failf("spawn %d: %d", i, end);
+	}
+	spawn.enter = refuse_to_enter;
+	tracer_begin(tracer, &spawn);
+	if (tracer_spawn(tracer, &spawn, &pid, &stage) < 0)
+		return "spawn that may not enter";
+	int end = end_of(tracer, pid, &stage);
+	if (end != -EXDEV || stage != TRACER_STAGE_PREPARE)
+		return failf("enter: %d in stage %d", end, (int)stage);
+	tracer_free(tracer);
+	close(pipe[0]);
+	close(pipe[1]);
+	return NULL;
+}
+
 static int die(void *arg)
 {
 	(void)arg;
@@ -743,6 +834,11 @@ Test(tracer_procs, copy_is_refused)
 Test(tracer_procs, freed_in_a_storm)
 {
 	case_both(freed_in_a_storm);
+}
+
+Test(tracer_procs, spawn_begun)
+{
+	case_both(spawn_begun);
 }
 
 Test(tracer_procs, handshake_is_disturbed)

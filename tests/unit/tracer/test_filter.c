@@ -197,6 +197,22 @@ Test(filter, identities_where_they_can_change)
 	cr_expect_eq(ask(arches[0].audit, OWN_NR(SYS_ID_unshare), net), SECCOMP_RET_ALLOW);
 }
 
+/* The child of a spawn enters its sandbox behind the filter; nobody else knows the mark. */
+Test(filter, only_the_child_enters_unseen)
+{
+	static const struct filter_options begun = {.grant = GRANT, .enter = 0x1234567};
+	const uint64_t marked[6] = {5, 0, 0, 0, 0x1234567}, other[6] = {5, 0, 0, 0, GRANT};
+	int nr = OWN_NR(SYS_ID_landlock_restrict_self);
+
+	cr_assert_eq(filter_build(&begun, program, FILTER_MAX, &program_len), 0);
+	cr_expect_eq(ask(arches[0].audit, nr, marked), SECCOMP_RET_ALLOW);
+	cr_expect_eq(ask(arches[0].audit, nr, other), TRACED);
+	cr_expect_eq(ask(arches[0].audit, nr, nothing), TRACED);
+	cr_expect_eq(ask(arches[0].audit, OWN_NR(SYS_ID_landlock_create_ruleset), marked), TRACED);
+	build();
+	cr_expect_eq(ask(arches[0].audit, nr, nothing), TRACED);
+}
+
 Test(filter, limits_of_others_stop)
 {
 	static const struct {
