@@ -12,7 +12,6 @@
 #include "agent/mcp.h"
 #include "agent/toolchild.h"
 
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +72,6 @@ static int help_of(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	setlocale(LC_CTYPE, "");
 	const char *word = argc > 1 ? argv[1] : NULL;
 	if (!word) {
 		help(stderr);

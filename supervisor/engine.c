@@ -200,6 +200,8 @@ static int supervise(struct run *r)
 		err = recorder_begin(r);
 	if (!err)
 		err = spawn(r);
+	if (!err)
+		err = prepare_guard(r);
 	if (!err) {
 		lifecycle_spawned(r);
 		events_pump(r);

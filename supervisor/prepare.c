@@ -73,8 +73,6 @@ int prepare_wall(struct run *r)
 	int err = compile_into(r->session->policy, r->ruleset, &spares, &stats);
 	if (pool)
 		pool_ruled(pool, !err && spares.ruled ? &spares.class : NULL);
-	if (!err)
-		err = ruling_begin(r);
 	if (err)
 		return run_refuse(r, err, "the policy could not be compiled: %s", strerror(-err));
 	/* The ruleset is for the model alone where nothing is refused. */
@@ -88,6 +86,14 @@ int prepare_wall(struct run *r)
 				  r->abi.abi, names);
 	}
 	return 0;
+}
+
+int prepare_guard(struct run *r)
+{
+	int err = ruling_begin(r);
+	return err ? run_refuse(r, err, "what the policy protects can't be held: %s",
+				strerror(-err))
+		   : 0;
 }
 
 void prepare_limit(struct run *r)

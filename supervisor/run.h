@@ -242,6 +242,8 @@ int prepare_command(struct run *r, struct command *found);
 int prepare_ruleset(struct run *r);
 /* Its rules: those of the policy as it is now. */
 int prepare_wall(struct run *r);
+/* What it protects, held; while the child is on its way to its exec, which waits for an answer. */
+int prepare_guard(struct run *r);
 /* A held call costs a few descriptors, and a thousand may be held: as many as we may have. */
 void prepare_limit(struct run *r);
 /* A regular file's offset, for a further run. */
