@@ -1,5 +1,6 @@
 #include "tracer/filter.h"
 
+#include "tracer/straighten.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -108,59 +109,12 @@ static void land(struct program *p, size_t jump)
 		p->out[jump].k = (uint32_t)(p->len - jump - 1);
 }
 
-/* What skip_unless() made, where the place is near enough for the test's own jump. */
-static bool is_detour(const struct program *p, size_t i)
+/* -E2BIG: the program does not fit. */
+static int finish(struct program *p, size_t *ret_len)
 {
-	const struct sock_filter *f = &p->out[i];
-
-	return i + 1 < p->len && BPF_CLASS(f->code) == BPF_JMP && BPF_OP(f->code) != BPF_JA &&
-	       f->jt == 1 && f->jf == 0 && f[1].code == (BPF_JMP | BPF_JA) && f[1].k <= UINT8_MAX;
-}
-
-static void take_detours_out(struct program *p)
-{
-	uint16_t to[FILTER_MAX + 1]; /* where each instruction goes */
-	size_t len = 0;
-
-	for (size_t i = 0; i < p->len; i++) {
-		to[i] = (uint16_t)len;
-		len += i == 0 || !is_detour(p, i - 1);
-	}
-	to[p->len] = (uint16_t)len;
-	for (size_t i = 0; i < p->len; i++) {
-		struct sock_filter f = p->out[i];
-		if (to[i + 1] == to[i])
-			continue;
-		if (i + 2 <= p->len && to[i + 1] == to[i + 2]) {
-			f.jt = 0;
-			f.jf = (uint8_t)(to[i + 2 + p->out[i + 1].k] - to[i] - 1);
-		} else if (f.code == (BPF_JMP | BPF_JA)) {
-			f.k = to[i + 1 + f.k] - to[i] - 1u;
-		} else if (BPF_CLASS(f.code) == BPF_JMP) {
-			f.jt = (uint8_t)(to[i + 1 + f.jt] - to[i] - 1);
-			f.jf = (uint8_t)(to[i + 1 + f.jf] - to[i] - 1);
-		}
-		p->out[to[i]] = f;
-	}
-	p->len = len;
-}
-
-/*
- * The kernel turns every instruction into machine code at each start of a command. Distances only
- * shrink, so that more jumps become near ones; and nothing leads to a detour but its test. -E2BIG:
- * the program does not fit.
- */
-static int straighten(struct program *p, size_t *ret_len)
-{
-	size_t before;
-
 	if (p->len > p->cap || p->len > FILTER_MAX)
 		return -E2BIG;
-	do {
-		before = p->len;
-		take_detours_out(p);
-	} while (p->len < before);
-	*ret_len = p->len;
+	*ret_len = straighten(p->out, p->len);
 	return 0;
 }
 
@@ -584,7 +538,7 @@ int filter_build_messages(struct sock_filter *out, size_t cap, size_t *ret_len)
 		land(&p, other);
 	}
 	ret(&p, RET_ALLOW);
-	return straighten(&p, ret_len);
+	return finish(&p, ret_len);
 }
 
 int filter_build(const struct filter_options *options, struct sock_filter *out, size_t cap,
@@ -603,5 +557,5 @@ int filter_build(const struct filter_options *options, struct sock_filter *out, 
 		land(&p, other);
 	}
 	ret(&p, RET_ERRNO(ENOSYS));
-	return straighten(&p, ret_len);
+	return finish(&p, ret_len);
 }

@@ -35,9 +35,8 @@ struct child {
 	const struct tracer_spawn *s;
 	int talk;   /* the child's end */
 	int theirs; /* the parent's */
-	bool native;
-	uint32_t enter_mark;
-	struct sock_filter filter[FILTER_MAX];
+	const struct filter_options *options;
+	struct sock_filter filter[FILTER_MAX]; /* made by the child, while we go on */
 	size_t filter_len;
 	char **script; /* sh, the file, its arguments: for a file that no format claims */
 };
@@ -220,18 +219,20 @@ _Noreturn static void child_main(struct child *c)
 	child_wait(c, TRACER_STAGE_SETUP);
 	child_try(c, TRACER_STAGE_SETUP, child_signals(s));
 	child_try(c, TRACER_STAGE_SETUP, child_session(s));
-	if (!c->native)
+	if (!c->options->native)
 		child_try(c, TRACER_STAGE_SETUP, child_no_privileges());
 	if (s->prepare)
 		child_try(c, TRACER_STAGE_PREPARE, s->prepare(s->prepare_arg));
 
+	child_try(c, TRACER_STAGE_FILTER,
+		  filter_build(c->options, c->filter, FILTER_MAX, &c->filter_len));
 	struct spawn_report ready = {.stage = TRACER_STAGE_EXEC, .listener = child_filter(c)};
 	child_try(c, TRACER_STAGE_FILTER, ready.listener);
 	if (write(c->talk, &ready, sizeof(ready)) != sizeof(ready))
 		_exit(EXEC_FAILED);
 	child_wait(c, TRACER_STAGE_FILTER);
 	if (s->enter)
-		child_try(c, TRACER_STAGE_PREPARE, s->enter(s->prepare_arg, c->enter_mark));
+		child_try(c, TRACER_STAGE_PREPARE, s->enter(s->prepare_arg, c->options->enter));
 	child_try(c, TRACER_STAGE_SETUP, child_move(c));
 	child_try(c, TRACER_STAGE_SETUP, child_close(c));
 
@@ -374,7 +375,7 @@ static char **script_argv(const struct tracer_spawn *s)
 int spawn_begin(const struct tracer_spawn *s, const struct filter_options *filter,
 		struct spawn *ret, enum tracer_stage *ret_stage)
 {
-	struct child c = {.s = s, .native = filter->native, .enter_mark = filter->enter};
+	struct child c = {.s = s, .options = filter};
 	struct spawn begun = {.filter = *filter};
 	int pair[2];
 
@@ -385,15 +386,12 @@ int spawn_begin(const struct tracer_spawn *s, const struct filter_options *filte
 	c.script = script;
 	if (!script)
 		return -ENOMEM;
-	int r = filter_build(filter, c.filter, FILTER_MAX, &c.filter_len);
-	if (r < 0)
-		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	int talk AUTOCLOSE = pair[0];
 	c.talk = pair[1];
 	c.theirs = pair[0];
-	r = start(&c, &begun.pid);
+	int r = start(&c, &begun.pid);
 	if (r < 0)
 		return r;
 	begun.talk = TAKE_FD(talk);
