@@ -462,7 +462,9 @@ int act_on_status(struct tracer *tr, const struct reap_status *s)
 	}
 	if (!t)
 		return 0;
-	if (WIFSTOPPED(s->status))
+	/* To a thread at its birth is not worth coming: it is let go at once. */
+	bool is_born = t->state == TRACEE_NEW && t->tid != t->tgid;
+	if (WIFSTOPPED(s->status) && !is_born)
 		near_meet(t->near, t->tid);
 	return act_on(tr, t, stop, s->status);
 }

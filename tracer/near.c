@@ -2,25 +2,16 @@
 
 #include "tracer/cpus.h"
 #include "tracer/util.h"
+#include "tracer/whereabouts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #define SLICE_NS 100000 /* the shortest (kernel/sched/syscalls.c, __setparam_fair()) */
-#define NOWHERE	 -1
+#define NOWHERE	 WHEREABOUTS_NOWHERE
 #define GUESTS	 32
-#define STAT_MAX 1024
-/* Fields of /proc/PID/stat, counted from 1. */
-#define STAT_AT_STATE 3 /* the first behind the name, which may hold anything */
-#define STAT_NICE     19
-#define STAT_CPU      39
-#define STAT_POLICY   41
-#define STAT_FIELDS   42
 
 struct near {
 	struct cpus own; /* the thread's, while it is not bound */
@@ -28,8 +19,7 @@ struct near {
 	pid_t met;	 /* who was met there last; 0: nobody */
 	pid_t held;	 /* bound to it, too, for the moment; 0: nobody */
 	pid_t lost;	 /* was held, and had no such number any more; 0: nobody */
-	pid_t stat_of;	 /* whose /proc/TID/stat is open */
-	int stat;
+	struct whereabouts seen;
 	pid_t guest;	 /* at the door, last */
 	unsigned guests; /* times in a row since its processor was asked for */
 	bool busy;	 /* somebody was met since near_rest() */
@@ -43,7 +33,6 @@ struct near *near_new(void)
 	if (!n)
 		return NULL;
 	n->here = NOWHERE;
-	n->stat = -1;
 	/* Before 6.12 an ordinary thread's slice is not told. */
 	if (cpus_own(&n->own) < 0 || CPU_COUNT(&n->own.now) < 2 || !n->own.has_slice) {
 		free(n);
@@ -65,62 +54,25 @@ void near_free(struct near *n)
 	if (!n)
 		return;
 	roam(n);
-	if (n->stat >= 0)
-		close(n->stat);
+	whereabouts_free(&n->seen);
 	free(n);
 }
 
-/* The descriptor is of this very thread, whoever has its number later (fs/proc/base.c). */
-static int open_stat(struct near *n, pid_t tid)
-{
-	char path[64];
-
-	if (n->stat >= 0 && n->stat_of == tid)
-		return 0;
-	if (n->stat >= 0)
-		close(n->stat);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)tid, (int)tid);
-	n->stat = open(path, O_RDONLY | O_CLOEXEC);
-	n->stat_of = tid;
-	return n->stat < 0 ? -errno : 0;
-}
-
 /* One that is let through before us: on its processor we might wait for as long as it likes. */
-static bool is_ahead(const struct near *n, const long field[STAT_FIELDS])
+static bool is_ahead(const struct near *n, struct whereabouts_rank rank)
 {
-	bool is_ordinary = field[STAT_POLICY] == SCHED_OTHER || field[STAT_POLICY] == SCHED_BATCH ||
-			   field[STAT_POLICY] == SCHED_IDLE;
-
-	return !is_ordinary || field[STAT_NICE] < n->own.nice;
-}
-
-static int cpu_in(const struct near *n, const char *stat)
-{
-	long field[STAT_FIELDS] = {0};
-	const char *at = strrchr(stat, ')');
-
-	for (int i = STAT_AT_STATE; at && i < STAT_FIELDS; i++) {
-		at = strchr(at + 1, ' ');
-		if (at)
-			field[i] = strtol(at, NULL, 10);
-	}
-	return at && !is_ahead(n, field) ? (int)field[STAT_CPU] : NOWHERE;
+	return !rank.is_ordinary || rank.nice < n->own.nice;
 }
 
 static int cpu_of(struct near *n, pid_t tid)
 {
-	char text[STAT_MAX];
+	struct whereabouts_rank rank;
+	int cpu = whereabouts_recent(&n->seen, tid);
 
-	/* The first look may find a former thread of that number. */
-	for (int look = 0; look < 2 && open_stat(n, tid) == 0; look++) {
-		ssize_t len = pread(n->stat, text, sizeof(text) - 1, 0);
-		if (len > 0) {
-			text[len] = '\0';
-			return cpu_in(n, text);
-		}
-		n->stat_of = 0;
-	}
-	return NOWHERE;
+	if (cpu != NOWHERE && cpu == n->here)
+		return cpu;
+	cpu = whereabouts_look(&n->seen, tid, &rank);
+	return cpu != NOWHERE && is_ahead(n, rank) ? NOWHERE : cpu;
 }
 
 static int come_to(struct near *n, int cpu)
@@ -166,6 +118,16 @@ void near_meet_guest(struct near *n, pid_t tid)
 	n->guests = 0;
 }
 
+void near_mourn(struct near *n, pid_t tid)
+{
+	if (!n)
+		return;
+	if (whereabouts_knows(&n->seen, tid))
+		near_meet(n, tid);
+	near_part(n);
+	whereabouts_forget(&n->seen, tid);
+}
+
 void near_part(struct near *n)
 {
 	if (n)
@@ -193,8 +155,10 @@ void near_hold(struct near *n, pid_t tid)
 		return;
 	CPU_ZERO(&one);
 	CPU_SET(n->here, &one);
-	if (sched_setaffinity(tid, sizeof(one), &one) == 0)
-		n->held = tid;
+	if (sched_setaffinity(tid, sizeof(one), &one) < 0)
+		return;
+	n->held = tid;
+	whereabouts_woken(&n->seen, tid, n->here);
 }
 
 void near_let_go(struct near *n)

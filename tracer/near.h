@@ -46,6 +46,11 @@ void near_meet(struct near *n, pid_t tid);
  * (tracer/door.h), so where the last guest was the same one it is asked for only now and then.
  */
 void near_meet_guest(struct near *n, pid_t tid);
+/*
+ * `tid` is dead and not reaped yet: if it was met before, come to where it was. That processor is
+ * free now, and who waits for it will be woken there.
+ */
+void near_mourn(struct near *n, pid_t tid);
 /* The one that was met last may go wherever it likes. */
 void near_part(struct near *n);
 /*

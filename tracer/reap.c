@@ -1,5 +1,6 @@
 #include "tracer/reap.h"
 
+#include "tracer/near.h"
 #include "tracer/status.h"
 #include "tracer/util.h"
 
@@ -116,13 +117,15 @@ bool reap_strays(void)
 	return found;
 }
 
-/* Who stands first? 0: nobody. */
-static pid_t peek(void)
+/* Who stands first, and is it dead? 0: nobody. */
+static pid_t peek(bool *ret_dead)
 {
 	siginfo_t info = {.si_pid = 0};
 
 	if (waitid(P_ALL, 0, &info, WAIT_FLAGS | WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0)
 		return 0;
+	*ret_dead = info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
+		    info.si_code == CLD_DUMPED;
 	return info.si_pid;
 }
 
@@ -131,7 +134,8 @@ static int drain(struct reap_queue *q, struct tracee_table *table)
 {
 	q->drained = false;
 	for (;;) {
-		pid_t tid = peek();
+		bool dead;
+		pid_t tid = peek(&dead);
 		if (tid == 0) {
 			q->looked = q->len > 0;
 			q->drained = true;
@@ -146,6 +150,8 @@ static int drain(struct reap_queue *q, struct tracee_table *table)
 			if (!is_ours(tid))
 				return 0;
 		}
+		if (dead)
+			near_mourn(table->near, tid);
 		int r = take(q, tid);
 		if (r <= 0)
 			return r;

@@ -64,6 +64,7 @@ Test(near, nobody_is_allowed)
 {
 	near_meet(NULL, getpid());
 	near_meet_guest(NULL, getpid());
+	near_mourn(NULL, getpid());
 	near_part(NULL);
 	near_hold(NULL, getpid());
 	near_let_go(NULL);
@@ -306,4 +307,57 @@ Test(near, who_is_let_through_before_us_is_not_waited_for)
 	}
 	near_free(n);
 	end(other);
+}
+
+/* Stopped, and on this processor. */
+static pid_t stopped_on(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	pid_t pid = fork();
+	if (pid == 0) {
+		sched_setaffinity(0, sizeof(one), &one);
+		raise(SIGSTOP);
+		_exit(1);
+	}
+	cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
+}
+
+/* The first two of them. */
+static void two_of(cpu_set_t set, int ret[2])
+{
+	int n = 0;
+
+	for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			ret[n++] = i;
+}
+
+Test(near, it_comes_to_where_a_dead_one_was_if_it_has_met_it)
+{
+	struct near *n = near_or_skip();
+	siginfo_t info;
+	int cpu[2];
+
+	two_of(cpus_of(0), cpu);
+	for (int met = 0; met < 2; met++) {
+		pid_t dead = stopped_on(cpu[0]), other = stopped_on(cpu[1]);
+		if (met)
+			near_meet(n, dead);
+		near_meet(n, other);
+		cpu_set_t then = cpus_of(0);
+		cr_assert(CPU_ISSET(cpu[1], &then));
+		kill(dead, SIGKILL);
+		cr_assert_eq(waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT), 0);
+		near_mourn(n, dead);
+		cpu_set_t now = cpus_of(0);
+		cr_expect_eq(CPU_COUNT(&now), 1);
+		cr_expect(CPU_ISSET(cpu[met ? 0 : 1], &now));
+		waitpid(dead, NULL, 0);
+		end(other);
+	}
+	near_free(n);
 }
