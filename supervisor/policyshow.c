@@ -9,10 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* last: when it last decided something, "" where that is not known; NULL: nobody asked. */
-static void show_rule(struct buf *out, const struct rule *r, const char *last)
+/* What is told of a rule: since when it stands, and when it last decided something. */
+struct told {
+	const char *since; /* "": that is not known, */
+	const char *last;  /* nor that; NULL: nobody asked */
+};
+
+static void show_rule(struct buf *out, const struct rule *r, struct told told)
 {
-	char since[RULEHISTORY_LEN];
 	size_t start = out->len;
 	policy_format_rule(out, r);
 	while (out->len < start + 48 && !out->failed)
@@ -21,11 +25,11 @@ static void show_rule(struct buf *out, const struct rule *r, const char *last)
 	escape_add_str(out, r->origin);
 	if (r->line)
 		buf_addf(out, ":%u", r->line);
-	if (last && rulehistory_since(r, since)[0])
-		buf_addf(out, ", since %s", since);
-	if (last && last[0]) {
+	if (told.last && told.since[0])
+		buf_addf(out, ", since %s", told.since);
+	if (told.last && told.last[0]) {
 		buf_add_str(out, ", last decided ");
-		escape_add_str(out, last);
+		escape_add_str(out, told.last);
 	}
 	buf_add_char(out, '\n');
 }
@@ -39,9 +43,8 @@ static const char *source_name(enum rule_source s)
 	return names[s];
 }
 
-static void json_rule(struct jsonw *w, const struct rule *r, const char *last)
+static void json_rule(struct jsonw *w, const struct rule *r, struct told told)
 {
-	char since[RULEHISTORY_LEN];
 	static const char *const kinds[] = {[RULE_TREE] = "tree",
 					    [RULE_EXACT] = "exact",
 					    [RULE_GLOB] = "glob",
@@ -60,21 +63,27 @@ static void json_rule(struct jsonw *w, const struct rule *r, const char *last)
 	jsonw_kstr(w, "source", source_name(r->source));
 	jsonw_kpath(w, "origin", r->origin);
 	jsonw_kint(w, "line", r->line);
-	jsonw_kstr(w, "since", rulehistory_since(r, since)[0] ? since : NULL);
-	jsonw_kstr(w, "last", last && last[0] ? last : NULL);
+	jsonw_kstr(w, "since", told.since[0] ? told.since : NULL);
+	jsonw_kstr(w, "last", told.last && told.last[0] ? told.last : NULL);
 	policy_format_rule(&line, r);
 	jsonw_kstr(w, "rule", buf_str(&line));
 	jsonw_end_object(w);
 	buf_free(&line);
 }
 
-static const char *last_of(const struct rulehistory *h, size_t i)
+struct shown {
+	const struct policy *p;
+	struct rulehistory history;
+	struct rulehistory_days days;
+};
+
+static struct told told_of(struct shown *s, size_t i)
 {
-	return i < h->len ? h->last[i] : NULL;
+	return (struct told){.since = rulehistory_since(&s->days, policy_at(s->p, i)),
+			     .last = i < s->history.len ? s->history.last[i] : NULL};
 }
 
-static void show_json(const struct policycli *c, const struct policy *p,
-		      const struct rulehistory *h, struct buf *out)
+static void show_json(const struct policycli *c, struct shown *s, struct buf *out)
 {
 	struct jsonw w;
 	jsonw_init(&w, out);
@@ -85,8 +94,8 @@ static void show_json(const struct policycli *c, const struct policy *p,
 	jsonw_kpath(&w, "project", c->project_file);
 	jsonw_key(&w, "rules");
 	jsonw_begin_array(&w);
-	for (size_t i = 0; i < policy_len(p); i++)
-		json_rule(&w, policy_at(p, i), last_of(h, i));
+	for (size_t i = 0; i < policy_len(s->p); i++)
+		json_rule(&w, policy_at(s->p, i), told_of(s, i));
 	jsonw_end_array(&w);
 	jsonw_end_object(&w);
 	buf_add_char(out, '\n');
@@ -94,15 +103,16 @@ static void show_json(const struct policycli *c, const struct policy *p,
 
 static int show_all(struct policycli *c, const struct policy *p)
 {
-	struct rulehistory h = {0};
+	struct shown s = {.p = p};
 	struct buf out = {0};
-	if (c->effective && rulehistory_read(c->store.state_dir, p, &h) < 0)
+	if (c->effective && rulehistory_read(c->store.state_dir, p, &s.history) < 0)
 		return policycli_trouble("out of memory");
 	for (size_t i = 0; !c->json && i < policy_len(p); i++)
-		show_rule(&out, policy_at(p, i), last_of(&h, i));
+		show_rule(&out, policy_at(p, i), told_of(&s, i));
 	if (c->json)
-		show_json(c, p, &h, &out);
-	rulehistory_release(&h);
+		show_json(c, &s, &out);
+	rulehistory_release(&s.history);
+	rulehistory_days_release(&s.days);
 	return policycli_put(&out);
 }
 

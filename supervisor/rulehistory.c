@@ -24,18 +24,10 @@ static bool is_date(const char *s, size_t n)
 	return n == DATE_LEN || s[DATE_LEN] == ' ';
 }
 
-/* The comment that an answer's line ends with begins with its day. */
-static bool find_date(const char *text, size_t n, unsigned line, char *ret)
+/* The comment that an answer's line ends with begins with its day. False: it has none. */
+static bool find_date(const char *at, const char *stop, char ret[DATE_LEN + 1])
 {
-	const char *at = text, *end = text + n;
-	for (unsigned i = 1; i < line && at; i++) {
-		at = memchr(at, '\n', (size_t)(end - at));
-		at = at ? at + 1 : NULL;
-	}
-	const char *stop = at ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-	if (at && !stop)
-		stop = end;
-	for (; at && at + 3 < stop; at++) {
+	for (; at + 3 < stop; at++) {
 		if (at[0] != ' ' || at[1] != '#' || at[2] != ' ' ||
 		    !is_date(at + 3, (size_t)(stop - at - 3)))
 			continue;
@@ -46,37 +38,119 @@ static bool find_date(const char *text, size_t n, unsigned line, char *ret)
 	return false;
 }
 
-const char *rulehistory_since(const struct rule *rule, char ret[RULEHISTORY_LEN])
+/* ---- one file's days ---- */
+
+struct day {
+	char text[DATE_LEN + 1]; /* "": the line has none */
+};
+
+static size_t count_lines(const struct buf *text)
+{
+	size_t n = 1;
+	for (size_t i = 0; i < text->len; i++)
+		n += text->data[i] == '\n';
+	return n;
+}
+
+static void find_days(const struct buf *text, struct day *day)
+{
+	const char *at = buf_str(text), *end = at + text->len;
+	for (size_t i = 0; at < end; i++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const char *stop = newline ? newline : end;
+		find_date(at, stop, day[i].text);
+		at = stop + 1;
+	}
+}
+
+/* Of a file that is gone, or none that can be read, nothing is known. 0 or -ENOMEM. */
+static int read_days(struct rulehistory_days *d, const struct rule *rule)
 {
 	struct policy_error ignored;
 	struct buf text = {0};
 	struct stat st;
 	struct tm tm;
-	ret[0] = '\0';
-	if (!rule->line || rule->origin[0] != '/' || stat(rule->origin, &st) < 0 ||
-	    !S_ISREG(st.st_mode))
-		return ret;
-	bool dated = !policyfile_read(rule->origin, false, &text, &ignored) &&
-		     find_date(buf_str(&text), text.len, rule->line, ret);
-	if (!dated && gmtime_r(&st.st_mtime, &tm))
-		strftime(ret, RULEHISTORY_LEN, "%Y-%m-%d or before", &tm);
+	if (stat(rule->origin, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	if (gmtime_r(&st.st_mtime, &tm))
+		strftime(d->file, sizeof(d->file), "%Y-%m-%d or before", &tm);
+	if (!policyfile_read(rule->origin, policyfile_place(rule->source), &text, &ignored)) {
+		d->lines = count_lines(&text);
+		d->day = calloc(d->lines, sizeof(*d->day));
+		if (d->day)
+			find_days(&text, d->day);
+	}
 	buf_free(&text);
-	return ret;
+	return d->lines && !d->day ? -ENOMEM : 0;
+}
+
+void rulehistory_days_release(struct rulehistory_days *d)
+{
+	free(d->origin);
+	free(d->day);
+	*d = (struct rulehistory_days){0};
+}
+
+/* The rules of a file come one after the other. */
+static bool turn_to(struct rulehistory_days *d, const struct rule *rule)
+{
+	if (d->origin && strcmp(d->origin, rule->origin) == 0)
+		return true;
+	rulehistory_days_release(d);
+	d->origin = strdup(rule->origin);
+	if (d->origin && !read_days(d, rule))
+		return true;
+	rulehistory_days_release(d);
+	return false;
+}
+
+const char *rulehistory_since(struct rulehistory_days *d, const struct rule *rule)
+{
+	if (!rule->line || rule->origin[0] != '/' || !turn_to(d, rule))
+		return "";
+	if (rule->line <= d->lines && d->day[rule->line - 1].text[0])
+		return d->day[rule->line - 1].text;
+	return d->file;
 }
 
 /* ---- the audit ---- */
 
+/* A rule of the policy, and where it stands there. */
+struct place {
+	const struct rule *rule;
+	size_t at;
+};
+
 struct reading {
 	const struct policy *policy;
+	struct place *place; /* sorted */
 	struct rulehistory *history;
 };
 
-static size_t place_of(const struct policy *p, const struct rule *rule)
+static int by_rule(const void *a, const void *b)
 {
-	size_t i = 0;
-	while (i < policy_len(p) && policy_at(p, i) != rule)
-		i++;
-	return i;
+	const struct rule *x = ((const struct place *)a)->rule,
+			  *y = ((const struct place *)b)->rule;
+	return x < y ? -1 : x > y;
+}
+
+/* Every rule of the policy by its address: of each entry of the audit one is looked up. */
+static struct place *places_of(const struct policy *p)
+{
+	struct place *place = calloc(policy_len(p) + 1, sizeof(*place));
+	for (size_t i = 0; place && i < policy_len(p); i++)
+		place[i] = (struct place){policy_at(p, i), i};
+	if (place)
+		qsort(place, policy_len(p), sizeof(*place), by_rule);
+	return place;
+}
+
+static size_t place_of(const struct reading *r, const struct rule *rule)
+{
+	const struct place key = {.rule = rule};
+	const struct place *found = bsearch(&key, r->place, r->history->len, sizeof(key), by_rule);
+	BUG(!found);
+	return found->at;
 }
 
 /* "FILE:LINE" is of the file; the line may have moved since. */
@@ -101,7 +175,7 @@ static void take_entry(struct reading *r, const struct json *entry)
 			continue;
 		const struct rule *rule = policy_decide(r->policy, path, bit).rule;
 		if (rule && is_of(place, rule->origin))
-			strcpy(r->history->last[place_of(r->policy, rule)], time);
+			strcpy(r->history->last[place_of(r, rule)], time);
 	}
 }
 
@@ -146,14 +220,18 @@ int rulehistory_read(const char *state_dir, const struct policy *p, struct ruleh
 {
 	struct rulehistory h = {.len = policy_len(p)};
 	h.last = calloc(h.len + 1, sizeof(*h.last));
-	if (!h.last)
+	struct reading r = {.policy = p, .history = &h, .place = places_of(p)};
+	if (!h.last || !r.place) {
+		free(r.place);
+		rulehistory_release(&h);
 		return -ENOMEM;
-	struct reading r = {.policy = p, .history = &h};
+	}
 	FILE *f = open_audit(state_dir);
 	if (f) {
 		take_all(&r, f); /* what can't be read on is as if it was not there */
 		fclose(f);
 	}
+	free(r.place);
 	*ret = h;
 	return 0;
 }

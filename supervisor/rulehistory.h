@@ -13,11 +13,21 @@
 
 #define RULEHISTORY_LEN 32
 
+/* The days that a policy's file names, of the file that was asked about last; {0} at first. */
+struct rulehistory_days {
+	char *origin;	 /* owned */
+	struct day *day; /* owned; of each line */
+	size_t lines;
+	char file[RULEHISTORY_LEN]; /* where a line names none */
+};
+
 /*
  * "2026-01-31" from the line's comment; "2026-01-31 or before", the file's last change, where it
- * has none. "" where it is no file's rule, or the file is gone. Reads the file. Returns ret.
+ * has none. "" where it is no file's rule, or the file is gone. Reads a file once, as long as the
+ * rules of one follow each other. A loan of d.
  */
-const char *rulehistory_since(const struct rule *rule, char ret[RULEHISTORY_LEN]);
+const char *rulehistory_since(struct rulehistory_days *d, const struct rule *rule);
+void rulehistory_days_release(struct rulehistory_days *d);
 
 /* The time (as the audit has it) of each rule's last decision; "": none known. */
 struct rulehistory {

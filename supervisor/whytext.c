@@ -36,12 +36,14 @@ static const char *effect_words(enum effect e)
 
 static void add_place(struct buf *out, const struct rule *r)
 {
-	char since[RULEHISTORY_LEN];
+	struct rulehistory_days days = {0};
+	const char *since = rulehistory_since(&days, r);
 	escape_add_str(out, r->origin);
 	if (r->line)
 		buf_addf(out, ":%u", r->line);
-	if (rulehistory_since(r, since)[0])
+	if (since[0])
 		buf_addf(out, ", since %s", since);
+	rulehistory_days_release(&days);
 }
 
 static void add_rule(struct buf *out, const struct rule *r)
@@ -121,7 +123,7 @@ void why_format(const struct why *w, struct buf *out)
 
 static void write_rule(struct jsonw *w, const struct rule *r)
 {
-	char since[RULEHISTORY_LEN];
+	struct rulehistory_days days = {0};
 	struct buf line = {0};
 	jsonw_key(w, "rule");
 	if (!r) {
@@ -133,8 +135,10 @@ static void write_rule(struct jsonw *w, const struct rule *r)
 	jsonw_kstr(w, "text", buf_str(&line));
 	jsonw_kpath(w, "origin", r->origin);
 	jsonw_kint(w, "line", r->line);
-	jsonw_kstr(w, "since", rulehistory_since(r, since)[0] ? since : NULL);
+	const char *since = rulehistory_since(&days, r);
+	jsonw_kstr(w, "since", since[0] ? since : NULL);
 	jsonw_end_object(w);
+	rulehistory_days_release(&days);
 	buf_free(&line);
 }
 
