@@ -2,6 +2,7 @@
 
 #include "landlock/llright.h"
 #include "supervisor/alias.h"
+#include "supervisor/covers.h"
 #include "supervisor/dirwalk.h"
 #include "supervisor/reachindex.h"
 #include "tracer/util.h"
@@ -13,12 +14,6 @@
 #define STRUCTURE (ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
 #define CONTENT                                                                                    \
 	(ACCESS_READ | ACCESS_LIST | ACCESS_EXEC | ACCESS_WRITE | ACCESS_CONNECT | ACCESS_IOCTL)
-
-/* A place where an allow rule begins. */
-struct start {
-	char *path;	 /* owned */
-	uint32_t access; /* still to be looked at there */
-};
 
 /* How all accesses stand below a directory where they are the same for every name. */
 struct class
@@ -33,9 +28,9 @@ struct compile {
 	struct reachindex *index;
 	struct llruleset *rs;
 	struct alias_set *aliases;
-	struct start *start; /* sorted by path, so that what is below a directory is one range */
-	size_t starts;
-	uint32_t unseen;		 /* accesses that no right of this ABI stands for */
+	struct covers starts; /* where allow rules begin, and what is still to be looked at there */
+	struct covers trees;  /* those of them that are rules about trees */
+	uint32_t unseen;      /* accesses that no right of this ABI stands for */
 	struct class refer[CLASSES_MAX]; /* between these the kernel may move things */
 	size_t refers;
 	bool short_of_descriptors;
@@ -53,71 +48,40 @@ static bool may_allow(const struct rule *r)
 	return r->effect == EFFECT_ALLOW && !r->sensitive && (r->access & (CONTENT | STRUCTURE));
 }
 
-static int by_path(const void *a, const void *b)
+static int add_start(struct compile *c, const struct rule *r)
 {
-	return strcmp(((const struct start *)a)->path, ((const struct start *)b)->path);
-}
+	char root[PATH_MAX];
+	uint32_t access = r->access & (CONTENT | STRUCTURE);
+	int err = 0;
 
-static void merge_starts(struct compile *c)
-{
-	size_t kept = 0;
-
-	qsort(c->start, c->starts, sizeof(*c->start), by_path);
-	for (size_t i = 0; i < c->starts; i++) {
-		if (kept && strcmp(c->start[kept - 1].path, c->start[i].path) == 0) {
-			c->start[kept - 1].access |= c->start[i].access;
-			free(c->start[i].path);
-		} else {
-			c->start[kept++] = c->start[i];
-		}
-	}
-	c->starts = kept;
+	if (reach_root(r, root, sizeof(root)) < 0)
+		return 0;
+	err = covers_add(&c->starts, root, access);
+	if (err == 0 && r->kind == RULE_TREE)
+		err = covers_add(&c->trees, root, access);
+	return err;
 }
 
 static int find_starts(struct compile *c)
 {
-	char root[PATH_MAX];
+	int err = 0;
 
-	c->start = calloc(policy_len(c->p) + 1, sizeof(*c->start));
-	if (!c->start)
-		return -ENOMEM;
-	for (size_t i = 0; i < policy_len(c->p); i++) {
-		const struct rule *r = policy_at(c->p, i);
-		if (!may_allow(r) || reach_root(r, root, sizeof(root)) < 0)
-			continue;
-		char *path = strdup(root);
-		if (!path)
-			return -ENOMEM;
-		c->start[c->starts++] = (struct start){path, r->access & (CONTENT | STRUCTURE)};
-	}
-	merge_starts(c);
-	return 0;
-}
-
-/* The first start whose path is not before text. */
-static size_t lower_bound(const struct compile *c, const char *text)
-{
-	size_t lo = 0, hi = c->starts;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (strcmp(c->start[mid].path, text) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	for (size_t i = 0; err == 0 && i < policy_len(c->p); i++)
+		if (may_allow(policy_at(c->p, i)))
+			err = add_start(c, policy_at(c->p, i));
+	covers_settle(&c->starts);
+	covers_settle(&c->trees);
+	return err;
 }
 
 /* What is to be looked at in path because a rule begins there; not again later. */
 static uint32_t take_start(struct compile *c, const char *path)
 {
-	size_t i = lower_bound(c, path);
+	struct cover *start = covers_at(&c->starts, path);
+	uint32_t access = start ? start->access : 0;
 
-	if (i == c->starts || strcmp(c->start[i].path, path) != 0)
-		return 0;
-	uint32_t access = c->start[i].access;
-	c->start[i].access = 0;
+	if (start)
+		start->access = 0;
 	return access;
 }
 
@@ -132,11 +96,11 @@ static void settle_below(struct compile *c, const char *dir, uint32_t access)
 	memcpy(prefix, dir, n);
 	if (n > 1)
 		prefix[n++] = '/';
-	prefix[n] = '\0';
-	for (size_t i = lower_bound(c, prefix); i < c->starts; i++) {
-		if (strncmp(c->start[i].path, prefix, n) != 0)
+	for (size_t i = covers_from(&c->starts, prefix, n); i < c->starts.n; i++) {
+		struct cover *start = &c->starts.item[i];
+		if (strncmp(start->path, prefix, n) != 0)
 			break;
-		c->start[i].access &= ~access;
+		start->access &= ~access;
 	}
 }
 
@@ -195,14 +159,14 @@ static struct class class_below(const struct compile *c, const char *dir)
 /* Where they disagree the places come first in which most is allowed. */
 static int choose_classes(struct compile *c)
 {
-	struct class *class AUTOFREE = calloc(c->starts + 1, sizeof(*class));
+	struct class *class AUTOFREE = calloc(c->starts.n + 1, sizeof(*class));
 	size_t n = 0;
 
 	if (!class)
 		return -ENOMEM;
-	for (size_t i = 0; i < c->starts; i++)
-		if (c->start[i].access & ACCESS_MOVE)
-			class[n++] = class_below(c, c->start[i].path);
+	for (size_t i = 0; i < c->starts.n; i++)
+		if (c->starts.item[i].access & ACCESS_MOVE)
+			class[n++] = class_below(c, c->starts.item[i].path);
 	for (int most = ACCESS_COUNT; most > 0; most--)
 		for (size_t i = 0; i < n; i++)
 			if (__builtin_popcount(class[i].allow) == most &&
@@ -264,17 +228,6 @@ static bool is_out_of_reach(void *arg, const struct dirwalk *w)
 	return !reachindex_allows_inside(c->index, c->literals, w->path, CONTENT | STRUCTURE);
 }
 
-/* A rule of a tree that dir is or lies in speaks of every name in it. */
-static bool is_in_tree(const struct compile *c, const char *dir)
-{
-	for (size_t i = 0; i < policy_len(c->p); i++) {
-		const struct rule *r = policy_at(c->p, i);
-		if (r->kind == RULE_TREE && may_allow(r) && reach_covers(r->path, dir))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Where everybody makes names (/tmp) there may be thousands. A pattern for single ones means those
  * to come; one that is there already is the broker's. What a literal rule names begins by itself.
@@ -294,25 +247,20 @@ static int visit_children(struct compile *c, struct dirwalk *w, int fd, const st
 {
 	struct compile before = *c;
 	dirwalk_skip_fn *skips = w->skips;
-	const struct rule *r;
-	size_t n = 0;
+	const struct rule **glob AUTOFREE = NULL;
+	int err =
+		reachindex_allowing_globs(c->index, w->path, CONTENT | STRUCTURE, &glob, &c->globs);
 
-	for (n = 0; reachindex_glob(c->index, n); n++)
-		;
-	const struct rule **glob AUTOFREE = calloc(n + 1, sizeof(*glob));
-	if (!glob)
-		return -ENOMEM;
+	if (err < 0)
+		return err;
 	c->descend = bits;
 	c->glob = glob;
-	c->globs = 0;
 	c->literals = reachindex_below(c->index, w->path);
-	for (size_t i = 0; (r = reachindex_glob(c->index, i)); i++)
-		if (may_allow(r) && reach_rule_concerns(r, w->path))
-			glob[c->globs++] = r;
-	w->skips = is_in_tree(c, w->path) ? NULL : is_out_of_reach;
-	int err = w->skips && is_left_to_broker(c, st)
-			  ? 0
-			  : dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
+	/* A rule of a tree that it is or lies in speaks of every name in it. */
+	w->skips = covers_any(&c->trees, w->path, UINT32_MAX) ? NULL : is_out_of_reach;
+	err = w->skips && is_left_to_broker(c, st)
+		      ? 0
+		      : dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
 	w->skips = skips;
 	c->descend = before.descend;
 	c->glob = before.glob;
@@ -370,15 +318,16 @@ static int walk(struct compile *c, struct compile_stats *stats)
 	struct stat st;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < c->starts; i++) {
-		if (!c->start[i].access)
+	for (size_t i = 0; r == 0 && i < c->starts.n; i++) {
+		const struct cover *start = &c->starts.item[i];
+		if (!start->access)
 			continue;
-		int fd AUTOCLOSE = dirwalk_open(c->start[i].path, &st);
+		int fd AUTOCLOSE = dirwalk_open(start->path, &st);
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 			return fd;
 		if (fd < 0)
 			continue;
-		if (dirwalk_init(&w, c->start[i].path, COMPILE_WALK_MAX - stats->walked) < 0)
+		if (dirwalk_init(&w, start->path, COMPILE_WALK_MAX - stats->walked) < 0)
 			continue;
 		c->descend = 0;
 		r = visit(c, &w, fd, &st);
@@ -456,9 +405,8 @@ int compile_into(const struct policy *p, struct llruleset *rs, struct compile_sp
 	struct compile c = {.p = p, .rs = rs};
 	int r = compile(&c, spares, &stats);
 
-	for (size_t i = 0; i < c.starts; i++)
-		free(c.start[i].path);
-	free(c.start);
+	covers_release(&c.starts);
+	covers_release(&c.trees);
 	alias_free(c.aliases);
 	reachindex_free(c.index);
 	if (r == 0 && ret_stats)

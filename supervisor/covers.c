@@ -44,6 +44,13 @@ void covers_settle(struct covers *c)
 	c->n = kept;
 }
 
+struct cover *covers_at(const struct covers *c, const char *path)
+{
+	const struct cover key = {.path = (char *)path};
+
+	return c->n ? bsearch(&key, c->item, c->n, sizeof(key), by_cover) : NULL;
+}
+
 bool covers_any(const struct covers *c, const char *path, uint32_t access)
 {
 	char above[PATH_MAX];
@@ -53,8 +60,7 @@ bool covers_any(const struct covers *c, const char *path, uint32_t access)
 		return false;
 	memcpy(above, path, n + 1); /* the caller has measured it */
 	for (;;) {
-		const struct cover key = {.path = above};
-		const struct cover *found = bsearch(&key, c->item, c->n, sizeof(key), by_cover);
+		const struct cover *found = covers_at(c, above);
 		if (found && (found->access & access))
 			return true;
 		if (n <= 1)
@@ -64,6 +70,20 @@ bool covers_any(const struct covers *c, const char *path, uint32_t access)
 		n -= n > 1; /* the root keeps its slash */
 		above[n] = '\0';
 	}
+}
+
+size_t covers_from(const struct covers *c, const char *text, size_t n)
+{
+	size_t lo = 0, hi = c->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (strncmp(c->item[mid].path, text, n) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 void covers_release(struct covers *c)

@@ -1,64 +1,19 @@
-#include "supervisor/policy.h"
+#include "supervisor/policy_inside.h"
 
-#include "supervisor/glob.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define HASH_START UINT64_C(14695981039346656037)
-#define HASH_PRIME UINT64_C(1099511628211)
-
-/* A rule and what is worked out of it; never changed, so that copies of a policy share it. */
-struct entry {
-	struct rule rule;
-	struct glob *glob; /* owned; NULL for literal rules */
-	int fixed_depth;   /* of a glob: the components before its first wild one */
-	uint64_t hash;	   /* of the path, or of a glob's text */
-	size_t holders;	   /* policies that have it; atomic, since copies go to other threads */
-	char text[];	   /* the rule's strings */
-};
-
-struct slot {
-	struct entry *entry; /* held */
-	uint32_t next;	     /* in the same bucket: a slot's number + 1; 0: the last */
-};
-
-struct policy {
-	struct slot *slot; /* in order of addition */
-	size_t len, cap;
-	uint32_t *bucket; /* all rules by the hash of their path; a power of two */
-	size_t buckets;
-	struct entry **glob; /* loans of `slot` */
-	size_t globs, globs_cap;
-};
 
 static bool is_glob(const struct rule *r)
 {
 	return r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
 }
 
-static bool is_exact(const struct rule *r)
-{
-	return r->kind == RULE_EXACT || r->kind == RULE_GLOB_EXACT;
-}
-
-static uint64_t hash_more(uint64_t h, const char *s, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)s[i]) * HASH_PRIME;
-	return h;
-}
-
 /* The root is the empty string to the hash, so that "/a" continues it. */
 static uint64_t hash_path(const char *path, size_t n)
 {
-	return n == 1 ? HASH_START : hash_more(HASH_START, path, n);
-}
-
-static size_t bucket_of(const struct policy *p, uint64_t hash)
-{
-	return (size_t)(hash ^ hash >> 32) & (p->buckets - 1);
+	return n == 1 ? POLICY_HASH_START : policy_hash(POLICY_HASH_START, path, n);
 }
 
 int policy_new(struct policy **ret)
@@ -91,8 +46,9 @@ void policy_free(struct policy *p)
 	for (size_t i = 0; i < p->len; i++)
 		entry_drop(p->slot[i].entry);
 	free(p->slot);
-	free(p->bucket);
+	free(p->by_path.bucket);
 	free(p->glob);
+	free(p->by_place.bucket);
 	free(p);
 }
 
@@ -105,6 +61,13 @@ static void *copy_of(const void *from, size_t n, size_t size)
 	return to;
 }
 
+static bool copy_table(struct table *to, const struct table *from)
+{
+	to->bucket = copy_of(from->bucket, from->n, sizeof(*from->bucket));
+	to->n = from->n;
+	return to->bucket;
+}
+
 int policy_copy(const struct policy *p, struct policy **ret)
 {
 	struct policy *copy;
@@ -112,24 +75,18 @@ int policy_copy(const struct policy *p, struct policy **ret)
 	if (r < 0)
 		return r;
 	copy->slot = copy_of(p->slot, p->len, sizeof(*p->slot));
-	copy->bucket = copy_of(p->bucket, p->buckets, sizeof(*p->bucket));
-	copy->glob = copy_of(p->glob, p->globs, sizeof(struct entry *));
-	if (!copy->slot || !copy->bucket || !copy->glob) {
+	copy->glob = copy_of(p->glob, p->globs, sizeof(*p->glob));
+	if (!copy->slot || !copy->glob || !copy_table(&copy->by_path, &p->by_path) ||
+	    !copy_table(&copy->by_place, &p->by_place)) {
 		policy_free(copy);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < p->len; i++)
 		entry_hold(copy->slot[i].entry);
 	copy->len = copy->cap = p->len;
-	copy->buckets = p->buckets;
 	copy->globs = copy->globs_cap = p->globs;
 	*ret = copy;
 	return 0;
-}
-
-static bool is_dots(const char *s, size_t n)
-{
-	return n <= 2 && memcmp("..", s, n) == 0;
 }
 
 /* Without double and trailing slashes; `to` has room for strlen(path) + 2. False: no path. */
@@ -143,7 +100,7 @@ static bool normalise(char *to, const char *path, bool glob)
 		size_t n = strcspn(at, "/");
 		if (n == 0)
 			break;
-		if (!glob && is_dots(at, n))
+		if (!glob && policy_is_dots(at, n))
 			return false;
 		to[len++] = '/';
 		memcpy(to + len, at, n);
@@ -163,6 +120,15 @@ static int depth_of_fixed(const char *pattern)
 	for (size_t i = 1; i < fixed; i++)
 		depth += pattern[i] == '/';
 	return depth;
+}
+
+/* The directory at or below which all lies that the pattern matches; an escape ends it, too. */
+static uint64_t hash_of_place(const char *pattern)
+{
+	size_t n = strcspn(pattern, "*?\\");
+	while (n > 1 && pattern[n - 1] != '/')
+		n--;
+	return hash_path(pattern, n > 1 ? n - 1 : 1);
 }
 
 /* The strings behind each other: path, origin, given, links. */
@@ -204,6 +170,7 @@ static int entry_new(const struct rule *rule, struct entry **ret)
 	}
 	e->hash = hash_path(e->text, strlen(e->text));
 	e->fixed_depth = e->glob ? depth_of_fixed(e->text) : 0;
+	e->below = e->glob ? hash_of_place(e->text) : 0;
 	*ret = e;
 	return 0;
 }
@@ -222,39 +189,63 @@ static int grow(void **array, size_t size, size_t len, size_t *cap)
 	return 0;
 }
 
+static void link_one(const struct table *t, uint64_t hash, struct slot *slot, size_t i)
+{
+	uint32_t *head = policy_bucket(t, hash);
+	slot[i].next = *head;
+	*head = (uint32_t)i + 1;
+}
+
 static void link_slot(struct policy *p, size_t i)
 {
 	struct entry *e = p->slot[i].entry;
-	if (e->glob)
-		p->glob[p->globs++] = e;
-	uint32_t *head = &p->bucket[bucket_of(p, e->hash)];
-	p->slot[i].next = *head;
-	*head = (uint32_t)i + 1;
+	link_one(&p->by_path, e->hash, p->slot, i);
+	if (!e->glob)
+		return;
+	p->glob[p->globs] = (struct slot){.entry = e};
+	link_one(&p->by_place, e->below, p->glob, p->globs++);
+}
+
+static void empty_table(struct table *t)
+{
+	if (t->n)
+		memset(t->bucket, 0, t->n * sizeof(*t->bucket));
 }
 
 /* Everything again from the entries; needs no memory. */
 static void relink(struct policy *p)
 {
-	if (p->buckets)
-		memset(p->bucket, 0, p->buckets * sizeof(*p->bucket));
+	empty_table(&p->by_path);
+	empty_table(&p->by_place);
 	p->globs = 0;
 	for (size_t i = 0; i < p->len; i++)
 		link_slot(p, i);
 }
 
-static int grow_buckets(struct policy *p)
+/* For one more than `len`; *ret_grown: its chains are to be made anew. */
+static int grow_table(struct table *t, size_t len, bool *ret_grown)
 {
-	if (p->len * 2 < p->buckets)
+	if (len * 2 < t->n)
 		return 0;
-	size_t n = p->buckets ? p->buckets * 4 : 64;
+	size_t n = t->n ? t->n * 4 : 64;
 	uint32_t *bucket = calloc(n, sizeof(*bucket));
 	if (!bucket)
 		return -ENOMEM;
-	free(p->bucket);
-	p->bucket = bucket;
-	p->buckets = n;
-	relink(p);
+	free(t->bucket);
+	*t = (struct table){bucket, n};
+	*ret_grown = true;
 	return 0;
+}
+
+static int grow_tables(struct policy *p)
+{
+	bool grown = false;
+	int r = grow_table(&p->by_path, p->len, &grown);
+	if (r == 0)
+		r = grow_table(&p->by_place, p->globs, &grown);
+	if (grown)
+		relink(p);
+	return r;
 }
 
 int policy_add(struct policy *p, const struct rule *rule)
@@ -265,7 +256,7 @@ int policy_add(struct policy *p, const struct rule *rule)
 	if (r == 0)
 		r = grow((void **)&p->glob, sizeof(*p->glob), p->globs, &p->globs_cap);
 	if (r == 0)
-		r = grow_buckets(p);
+		r = grow_tables(p);
 	struct entry *e;
 	if (r == 0)
 		r = entry_new(rule, &e);
@@ -315,8 +306,7 @@ size_t policy_remove(struct policy *p, const struct rule *rule)
 bool policy_has(const struct policy *p, const struct rule *r)
 {
 	uint64_t hash = hash_path(r->path, strlen(r->path));
-	uint32_t i = p->len ? p->bucket[bucket_of(p, hash)] : 0;
-	for (; i; i = p->slot[i - 1].next) {
+	for (uint32_t i = policy_first(&p->by_path, hash); i; i = p->slot[i - 1].next) {
 		const struct entry *e = p->slot[i - 1].entry;
 		const struct rule *o = &e->rule;
 		if (e->hash == hash && o->effect == r->effect && o->kind == r->kind &&
@@ -344,278 +334,4 @@ size_t policy_len(const struct policy *p)
 const struct rule *policy_at(const struct policy *p, size_t i)
 {
 	return i < p->len ? &p->slot[i].entry->rule : NULL;
-}
-
-/* ---- the decision ---- */
-
-/* What was found about one access. */
-struct found {
-	const struct entry *best, *forbid;
-	int depth; /* of best */
-};
-
-struct probe {
-	uint32_t mask;	/* rules about any of these accesses, each by itself */
-	bool sensitive; /* look among the sensitive marks instead of the rules */
-	bool inherited; /* as a child of the path sees it: exact rules do not count */
-	struct found of[ACCESS_COUNT];
-};
-
-static int kind_rank(enum rule_kind kind)
-{
-	static const int rank[] = {
-		[RULE_GLOB] = 0, [RULE_GLOB_EXACT] = 1, [RULE_TREE] = 2, [RULE_EXACT] = 3};
-	return rank[kind];
-}
-
-/*
- * deny > ask > allow, but an ask yields to the allow that answers it: a session's answer settles
- * any ask, and whatever the user wrote settles a preset's.
- */
-static int effect_rank(const struct rule *r)
-{
-	bool preset = r->source == RULE_PRESET || r->source == RULE_BUILTIN;
-	switch (r->effect) {
-	case EFFECT_FORBID:
-		return 6;
-	case EFFECT_DENY:
-		return 5;
-	case EFFECT_ASK:
-		return preset ? 1 : 3;
-	case EFFECT_ALLOW:
-		return r->source == RULE_ANSWER ? 4 : preset ? 0 : 2;
-	}
-	return 6;
-}
-
-/* Does b at depth db come before a at depth da? */
-static bool comes_before(const struct rule *b, int db, const struct rule *a, int da)
-{
-	if (db != da)
-		return db > da;
-	int kind = kind_rank(b->kind) - kind_rank(a->kind);
-	if (kind)
-		return kind > 0;
-	return effect_rank(b) > effect_rank(a);
-}
-
-static bool is_wanted(const struct probe *pr, const struct entry *e)
-{
-	return e->rule.sensitive == pr->sensitive && (e->rule.access & pr->mask);
-}
-
-static void consider(struct probe *pr, const struct entry *e, int depth, uint32_t bits)
-{
-	for (; bits; bits &= bits - 1) {
-		struct found *f = &pr->of[__builtin_ctz(bits)];
-		if (e->rule.effect == EFFECT_FORBID && !f->forbid)
-			f->forbid = e;
-		if (f->best && !comes_before(&e->rule, depth, &f->best->rule, f->depth))
-			continue;
-		f->best = e;
-		f->depth = depth;
-	}
-}
-
-static void probe_literal(const struct policy *p, struct probe *pr, uint64_t hash, const char *path,
-			  size_t n, int depth, bool last)
-{
-	for (uint32_t i = p->bucket[bucket_of(p, hash)]; i; i = p->slot[i - 1].next) {
-		const struct entry *e = p->slot[i - 1].entry;
-		if (e->hash != hash || e->glob || !is_wanted(pr, e))
-			continue;
-		if (is_exact(&e->rule) && (!last || pr->inherited))
-			continue;
-		if (memcmp(e->rule.path, path, n) == 0 && e->rule.path[n] == '\0')
-			consider(pr, e, depth, e->rule.access & pr->mask);
-	}
-}
-
-/*
- * A glob opens nothing inside a literal tree that closes it, unless its own fixed part (what comes
- * before the first wildcard) reaches into that tree: "allow r **" is no word about "deny r secret",
- * "allow r secret/key-?" is. The accesses of which that is so.
- */
-static uint32_t defeated(const struct entry *e, const struct found literal[ACCESS_COUNT],
-			 uint32_t bits)
-{
-	uint32_t out = 0;
-	if (e->rule.effect != EFFECT_ALLOW)
-		return 0;
-	for (; bits; bits &= bits - 1) {
-		const struct found *f = &literal[__builtin_ctz(bits)];
-		if (f->best && f->best->rule.effect != EFFECT_ALLOW && e->fixed_depth < f->depth)
-			out |= bits & -bits;
-	}
-	return out;
-}
-
-static void probe_globs(const struct policy *p, struct probe *pr, const char *path, int depth,
-			uint64_t components)
-{
-	struct found literal[ACCESS_COUNT];
-	memcpy(literal, pr->of, sizeof(literal));
-	for (size_t i = 0; i < p->globs; i++) {
-		const struct entry *e = p->glob[i];
-		if (!is_wanted(pr, e))
-			continue;
-		int covered = glob_match(e->glob, path, components);
-		if (covered < 0)
-			continue;
-		if (is_exact(&e->rule) && (covered != depth || pr->inherited))
-			continue;
-		uint32_t bits = e->rule.access & pr->mask;
-		if (!pr->sensitive)
-			bits &= ~defeated(e, literal, bits);
-		consider(pr, e, covered, bits);
-	}
-}
-
-/* False: no resolved absolute path. */
-static bool probe_path(const struct policy *p, struct probe *pr, const char *path)
-{
-	if (!path || path[0] != '/')
-		return false;
-	if (p->len == 0)
-		return true;
-	uint64_t hash = HASH_START, components = 0;
-	int depth = 0;
-	const char *at = path;
-	probe_literal(p, pr, hash, path, 1, 0, path[1] == '\0');
-	while (at[1] || depth) {
-		const char *name = at + 1;
-		size_t n = strcspn(name, "/");
-		if (n == 0 || is_dots(name, n))
-			return false;
-		hash = hash_more(hash, at, n + 1);
-		components |= glob_component_bit(name, n);
-		at = name + n;
-		depth++;
-		probe_literal(p, pr, hash, path, (size_t)(at - path), depth, *at == '\0');
-		if (*at == '\0')
-			break;
-	}
-	probe_globs(p, pr, path, depth, components);
-	return true;
-}
-
-/* NULL: none; about no access (0) there is none either. */
-static const struct entry *decider(const struct probe *pr, uint32_t bit)
-{
-	const struct found *f = bit ? &pr->of[__builtin_ctz(bit)] : NULL;
-	return !f ? NULL : f->forbid ? f->forbid : f->best;
-}
-
-struct decision policy_decide(const struct policy *p, const char *path, uint32_t bit)
-{
-	struct probe pr = {.mask = bit};
-	if (!probe_path(p, &pr, path))
-		return (struct decision){EFFECT_DENY, NULL};
-	const struct entry *e = decider(&pr, bit);
-	return e ? (struct decision){e->rule.effect, &e->rule}
-		 : (struct decision){EFFECT_ASK, NULL};
-}
-
-static struct standing stand(const struct policy *p, const char *path, uint32_t mask,
-			     bool inherited)
-{
-	struct standing out = {0};
-	struct probe pr = {.mask = mask, .inherited = inherited};
-	if (!probe_path(p, &pr, path)) {
-		out.by[EFFECT_DENY] = mask;
-		return out;
-	}
-	for (uint32_t left = mask; left; left &= left - 1) {
-		uint32_t bit = left & -left;
-		const struct entry *e = decider(&pr, bit);
-		out.by[e ? e->rule.effect : EFFECT_ASK] |= bit;
-		out.named |= e ? bit : 0;
-	}
-	return out;
-}
-
-struct standing policy_standing(const struct policy *p, const char *path, uint32_t mask)
-{
-	return stand(p, path, mask, false);
-}
-
-struct decision policy_decide_all(const struct policy *p, const char *path, uint32_t mask,
-				  uint32_t *ret_asked)
-{
-	struct decision hardest = {EFFECT_ALLOW, NULL};
-	uint32_t asked = 0;
-	for (uint32_t bit = 1; bit <= mask && bit; bit <<= 1) {
-		if (!(mask & bit))
-			continue;
-		struct decision d = policy_decide(p, path, bit);
-		if (asked && d.effect < hardest.effect)
-			continue;
-		if (!asked || d.effect > hardest.effect) {
-			hardest = d;
-			asked = 0;
-		}
-		asked |= bit;
-	}
-	if (ret_asked)
-		*ret_asked = asked;
-	return hardest;
-}
-
-static bool is_strictly_below(const char *path, const char *dir, size_t n)
-{
-	if (n == 1)
-		return path[1] != '\0';
-	return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
-static bool excepts(const struct entry *e, uint32_t mask)
-{
-	return e->rule.effect != EFFECT_ALLOW && !e->rule.sensitive && (e->rule.access & mask);
-}
-
-uint32_t policy_globs_below(const struct policy *p, const char *dir, uint32_t mask)
-{
-	uint32_t out = 0;
-	for (size_t i = 0; i < p->globs; i++)
-		if (excepts(p->glob[i], mask & ~out) && glob_reaches_below(p->glob[i]->glob, dir))
-			out |= p->glob[i]->rule.access & mask;
-	return out;
-}
-
-bool policy_exception_below(const struct policy *p, const char *dir, uint32_t bit)
-{
-	size_t n = strlen(dir);
-	for (size_t i = 0; i < p->len; i++) {
-		const struct entry *e = p->slot[i].entry;
-		if (!e->glob && excepts(e, bit) && is_strictly_below(e->rule.path, dir, n))
-			return true;
-	}
-	return policy_globs_below(p, dir, bit);
-}
-
-uint32_t policy_open_tree(const struct policy *p, const char *dir, uint32_t mask)
-{
-	uint32_t open = stand(p, dir, mask, false).by[EFFECT_ALLOW];
-	return open ? stand(p, dir, open, true).by[EFFECT_ALLOW] : 0;
-}
-
-bool policy_uniform(const struct policy *p, const char *dir, uint32_t bit)
-{
-	return policy_open_tree(p, dir, bit) && !policy_exception_below(p, dir, bit);
-}
-
-bool policy_sensitive_for(const struct policy *p, const char *path, uint32_t mask)
-{
-	struct probe pr = {.mask = mask, .sensitive = true};
-	if (!probe_path(p, &pr, path))
-		return true;
-	for (size_t i = 0; i < ACCESS_COUNT; i++)
-		if (pr.of[i].best)
-			return true;
-	return false;
-}
-
-bool policy_sensitive(const struct policy *p, const char *path)
-{
-	return policy_sensitive_for(p, path, ACCESS_ALL);
 }

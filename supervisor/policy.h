@@ -113,10 +113,11 @@ struct standing policy_standing(const struct policy *p, const char *path, uint32
 bool policy_uniform(const struct policy *p, const char *dir, uint32_t bit);
 /* Could any rule with an effect other than allow for `bit` match something strictly below dir? */
 bool policy_exception_below(const struct policy *p, const char *dir, uint32_t bit);
-/* The two halves of policy_uniform() that the literal rules below dir play no part in: which of the
- * accesses are allowed to dir and to a child of it; for which a pattern excepts something below. */
+/* Of policy_uniform(), what no rule about something below plays a part in: which of the accesses
+ * are allowed to dir and to a child of it. */
 uint32_t policy_open_tree(const struct policy *p, const char *dir, uint32_t mask);
-uint32_t policy_globs_below(const struct policy *p, const char *dir, uint32_t mask);
+/* Could the pattern (a rule of a policy's own, policy_at) match a name strictly below dir? */
+bool policy_glob_reaches(const struct rule *glob, const char *dir);
 /* On the sensitive list (presets' `sensitive` lines): never answered by --yes, shown in questions.
  */
 bool policy_sensitive(const struct policy *p, const char *path);

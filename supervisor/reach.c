@@ -257,6 +257,59 @@ static int find_roots(const struct policy *p, struct covers *ret, bool *ret_unkn
 	return r;
 }
 
+/*
+ * The first root behind number i that the pattern could match below. Where a component of this one
+ * does not begin as the pattern's, none does up to where one could, or the directory ends.
+ */
+static size_t next_root(const struct covers *roots, size_t i, const char *pat)
+{
+	const char *root = roots->item[i].path, *at = root;
+	char text[PATH_MAX];
+
+	for (;;) {
+		pat += strspn(pat, "/");
+		at += strspn(at, "/");
+		size_t pn = strcspn(pat, "/"), n = strcspn(at, "/");
+		size_t fixed = strcspn(pat, "*?\\/"), up = (size_t)(at - root);
+		int order = strncmp(at, pat, fixed);
+		if (!pn || !n || (order && up + fixed >= sizeof(text)))
+			return i + 1;
+		if (order) {
+			memcpy(text, root, up);
+			memcpy(text + up, pat, fixed);
+			if (order > 0)
+				text[up - 1] = '/' + 1;
+			return covers_from(roots, text, order > 0 ? up : up + fixed);
+		}
+		if (is_any_depth(pat, pn) || !parts_meet(pat, pn, at, n))
+			return i + 1;
+		pat += pn;
+		at += n;
+	}
+}
+
+/*
+ * Is one of the roots where the pattern could match below it? One that is above the pattern's first
+ * wild character is where the text begins; any other begins as the pattern does.
+ */
+static bool meets_root(const struct covers *roots, const struct rule *r)
+{
+	size_t n = strcspn(r->path, "*?\\");
+
+	if (covers_any(roots, r->path, r->access))
+		return true;
+	for (size_t i = covers_from(roots, r->path, n); i < roots->n;) {
+		const struct cover *root = &roots->item[i];
+		if (strncmp(root->path, r->path, n) != 0)
+			return false;
+		bool about = root->access & r->access;
+		if (about && reach_rule_below(r, root->path))
+			return true;
+		i = about ? next_root(roots, i, r->path) : i + 1;
+	}
+	return false;
+}
+
 int reach_exceptions(const struct policy *p, bool **ret)
 {
 	struct covers roots = {0};
@@ -268,12 +321,13 @@ int reach_exceptions(const struct policy *p, bool **ret)
 		const struct rule *r = policy_at(p, i);
 		if (!speaks(r) || r->effect == EFFECT_ALLOW)
 			continue;
-		/* The hash answers for nearly all; patterns may begin above what they are in. */
-		if (unknown || is_glob(r) || strlen(r->path) >= PATH_MAX)
+		if (unknown || strlen(r->path) >= PATH_MAX)
 			out[i] = reach_is_exception(p, r);
+		else if (r->effect == EFFECT_FORBID)
+			out[i] = true;
 		else
-			out[i] = r->effect == EFFECT_FORBID ||
-				 covers_any(&roots, r->path, r->access);
+			out[i] = is_glob(r) ? meets_root(&roots, r)
+					    : covers_any(&roots, r->path, r->access);
 	}
 	covers_release(&roots);
 	if (err < 0) {

@@ -44,8 +44,11 @@ uint32_t reach_allowed_to_strangers(const struct policy *p, const char *dir, uin
  * inside an allowed tree or glob?
  */
 bool reach_is_exception(const struct policy *p, const struct rule *r);
-/* The same of every rule: *ret[i], the caller's to free, is of policy_at(p, i). 0 or -ENOMEM. Its
- * price is rules times allows, where asking for each by itself takes the square of the rules. */
+/*
+ * The same of every rule: *ret[i], the caller's to free, is of policy_at(p, i). 0 or -ENOMEM.
+ * Asking for each by itself takes the square of the rules; here a pattern is compared with the
+ * allows that begin as it does.
+ */
 int reach_exceptions(const struct policy *p, bool **ret);
 /*
  * What is on the sensitive list (the marks among these rules) that the pattern or tree opens, by

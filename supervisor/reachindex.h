@@ -1,7 +1,8 @@
 /*
  * reachindex: what supervisor/reach.h answers, for who asks it of many directories. The literal
- * rules are sorted by path, so that those below a directory are one range; only the patterns are
- * looked at one by one. Every answer is the same.
+ * rules are sorted by path, so that those below a directory are one range, and the patterns by the
+ * directory that they are about: of these only those of dir, above it and below are looked at.
+ * Every answer is the same.
  */
 #pragma once
 
@@ -29,5 +30,9 @@ struct reachindex_range reachindex_below(const struct reachindex *x, const char 
  * below it? */
 bool reachindex_allows_inside(const struct reachindex *x, struct reachindex_range among,
 			      const char *path, uint32_t mask);
-/* The patterns that speak, in the policy's order; NULL past the end. */
-const struct rule *reachindex_glob(const struct reachindex *x, size_t i);
+/*
+ * The patterns that allow some of these accesses and could speak of dir or of what is below it:
+ * *ret, the caller's to free. 0 or -ENOMEM.
+ */
+int reachindex_allowing_globs(const struct reachindex *x, const char *dir, uint32_t mask,
+			      const struct rule ***ret, size_t *ret_n);

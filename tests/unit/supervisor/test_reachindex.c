@@ -19,8 +19,8 @@ static unsigned roll(unsigned n)
 
 static void random_path(char *out, unsigned max, bool glob)
 {
-	static const char *const words[] = {"a", "b", "ab", "a-b", ".a"};
-	static const char *const wild[] = {"*", "?", "**", "a*", "*b", ".?"};
+	static const char *const words[] = {"a", "b", "ab", "a-b", ".a", "*"};
+	static const char *const wild[] = {"*", "?", "**", "a*", "*b", ".?", "\\*", "a\\b*"};
 	char *at = out;
 
 	for (unsigned n = 1 + roll(max); n > 0; n--)
@@ -76,6 +76,29 @@ static uint32_t one_by_one(const struct policy *p, const char *path, enum effect
 	return out;
 }
 
+static size_t allowing_globs(const struct policy *p, const char *dir, uint32_t mask)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *r = policy_at(p, i);
+		n += (r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT) && !r->sensitive &&
+		     r->effect == EFFECT_ALLOW && (r->access & mask) && reach_rule_concerns(r, dir);
+	}
+	return n;
+}
+
+static void compare_exceptions(const struct policy *p)
+{
+	bool *exception;
+
+	cr_assert_eq(reach_exceptions(p, &exception), 0);
+	for (size_t i = 0; i < policy_len(p); i++)
+		cr_assert_eq(exception[i], reach_is_exception(p, policy_at(p, i)), "%s",
+			     policy_at(p, i)->path);
+	free(exception);
+}
+
 static void compare(const struct policy *p, const struct reachindex *x, const char *dir)
 {
 	uint32_t mask = 1 + roll(ACCESS_ALL);
@@ -97,6 +120,11 @@ static void compare(const struct policy *p, const struct reachindex *x, const ch
 	snprintf(child, sizeof(child), "%s/a", dir[1] ? dir : "");
 	cr_assert_eq(allows_inside(p, child, mask), reachindex_allows_inside(x, in, child, mask),
 		     "inside %s", child);
+	const struct rule **glob;
+	size_t globs;
+	cr_assert_eq(reachindex_allowing_globs(x, dir, mask, &glob, &globs), 0);
+	cr_assert_eq(globs, allowing_globs(p, dir, mask), "globs of %s", dir);
+	free(glob);
 	struct standing s = policy_standing(p, dir, ACCESS_ALL);
 	for (int e = EFFECT_ALLOW; e <= EFFECT_FORBID; e++)
 		cr_assert_eq(s.by[e], one_by_one(p, dir, (enum effect)e), "%s stands", dir);
@@ -114,6 +142,7 @@ Test(reachindex, answers_as_the_rules_one_by_one)
 		cr_assert_eq(policy_copy(p, &copy), 0);
 		cr_assert_eq(reachindex_new(copy, &x), 0);
 		compare(p, x, "/");
+		compare_exceptions(p);
 		for (int k = 0; k < 30; k++) {
 			char path[128];
 			random_path(path, 5, false);
