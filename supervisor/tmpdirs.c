@@ -15,10 +15,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DIRECTORY "tmpdirs"
 #define NOTE_MAX  (PATH_MAX + 256)
+#define DRAFT_AGE 60 /* seconds: long enough for a note to be made */
 
 /* A hostname has no blank; "-" where it has none at all. */
 static void our_host(char ret[HOST_NAME_MAX + 1])
@@ -155,16 +157,29 @@ static bool clear(int fd, uint64_t *left, struct buf *lines)
 	return true;
 }
 
+/* A note to come has another name until it is locked and whole. */
+static bool is_draft(const char *name)
+{
+	return name[0] == '.';
+}
+
+/* May it be locked? A draft that is being made is not locked yet, and would not be any more. */
+static bool may_be_left(int fd, const char *name)
+{
+	struct stat st;
+	return !is_draft(name) || (!fstat(fd, &st) && time(NULL) - st.st_mtime > DRAFT_AGE);
+}
+
 static void look_at(int dir, const char *name, uint64_t *left, struct buf *lines)
 {
 	struct stat st;
 	int fd AUTOCLOSE = ownfile_open_at(dir, name, O_RDONLY);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
+	if (fd < 0 || !may_be_left(fd, name) || flock(fd, LOCK_EX | LOCK_NB))
 		return;
 	/* Another may have been faster, and the name be anybody's since. */
 	if (fstat(fd, &st) || !st.st_nlink)
 		return;
-	if (clear(fd, left, lines))
+	if (clear(fd, left, lines) || (is_draft(name) && !st.st_size))
 		(void)unlinkat(dir, name, 0);
 }
 
@@ -182,7 +197,7 @@ int tmpdirs_sweep(const char *state_dir, struct buf *ret_lines)
 	(void)TAKE_FD(fd);
 	const struct dirent *e;
 	for (unsigned i = 0; i < TMPDIRS_LOOKED_AT && left && (e = readdir(d));)
-		if (e->d_name[0] != '.') {
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
 			look_at(dirfd(d), e->d_name, &left, ret_lines);
 			i++;
 		}

@@ -170,6 +170,20 @@ class Killed(RunCase):
         self.assertRegex(self.next_run().err, rf"\Awarder: {there}, left behind by a warder that was killed, can't be removed: .*\n\Z")
         self.assertQuiet(self.next_run())
 
+    def test_what_was_to_become_a_note_goes_too(self):
+        """Killed between a note's making and its being whole, or before it had its name."""
+        there = self.killed()
+        note = self.note_of(there)
+        whole, empty, fresh = (os.path.join(self.notes, name) for name in (".whole", ".empty", ".fresh"))
+        os.rename(note, whole)
+        for path in (empty, fresh):
+            self.write(path)
+        for path in (whole, empty):
+            os.utime(path, (1, 1))
+        self.assertQuiet(self.next_run())
+        self.assertFalse(os.path.exists(there))
+        self.assertEqual([".fresh"], os.listdir(self.notes))  # it may be one that is being made
+
     def test_where_no_note_can_be_made_it_is_said(self):
         self.next_run()
         os.rmdir(self.notes)
