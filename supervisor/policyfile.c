@@ -250,9 +250,9 @@ static void set_origin(const struct reader *rd, struct rule *rule)
 	rule->line = line || answer ? 0 : rd->where.line;
 }
 
-static int add_rule(struct reader *rd, const struct policyscan_line *l)
+static int add_rule_about(struct reader *rd, const struct policyscan_line *l,
+			  const struct policyscan_word *w)
 {
-	const struct policyscan_word *w = &l->word[l->path];
 	struct rule rule = {.effect = l->effect,
 			    .source = rd->source,
 			    .access = l->access,
@@ -266,12 +266,53 @@ static int add_rule(struct reader *rd, const struct policyscan_line *l)
 		return buf_error(&rd->given);
 	rule.given = strcmp(rd->given.data, rule.path) != 0 ? rd->given.data : NULL;
 	set_origin(rd, &rule);
+	if (w != &l->word[l->path] && policy_has(rd->policy, &rule))
+		return 0; /* the variable names what it is without it */
 	r = policy_add(rd->policy, &rule);
 	if (r == -EINVAL)
 		return policyscan_fault(rd->error, &rd->where, w->col,
 					"expected at most %d components and no .. in a pattern",
 					GLOB_PARTS_MAX);
 	return r;
+}
+
+/* Where a program looks first, if the variable is set (XDG Base Directory Specification). */
+static const struct base_directory {
+	const char *path, *variable;
+} base_directories[] = {
+	{"~/.config", "$XDG_CONFIG_HOME"},
+	{"~/.cache", "$XDG_CACHE_HOME"},
+	{"~/.local/share", "$XDG_DATA_HOME"},
+	{"~/.local/state", "$XDG_STATE_HOME"},
+};
+
+/* A preset means a program's files, wherever the user has it keep them: both places. */
+static int add_rule_elsewhere(struct reader *rd, const struct policyscan_line *l)
+{
+	const struct policyscan_word *w = &l->word[l->path];
+	struct buf text = {0};
+	int r = 0;
+	for (size_t i = 0; i < ARRAY_LEN(base_directories); i++) {
+		size_t n = strlen(base_directories[i].path);
+		if (strncmp(w->text, base_directories[i].path, n) != 0 ||
+		    (w->text[n] && w->text[n] != '/'))
+			continue;
+		buf_addf(&text, "%s%s", base_directories[i].variable, w->text + n);
+		struct policyscan_word there = *w;
+		there.text = text.data;
+		there.raw = text.data;
+		there.raw_len = text.len;
+		r = buf_error(&text) ? buf_error(&text) : add_rule_about(rd, l, &there);
+		break;
+	}
+	buf_free(&text);
+	return r;
+}
+
+static int add_rule(struct reader *rd, const struct policyscan_line *l)
+{
+	int r = add_rule_about(rd, l, &l->word[l->path]);
+	return r == 0 && rd->source == RULE_PRESET ? add_rule_elsewhere(rd, l) : r;
 }
 
 static int add_presets(struct reader *rd, const struct policyscan_line *l)

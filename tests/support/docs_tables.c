@@ -252,7 +252,10 @@ static void presets(struct buf *b)
 		    "# Presets\n\nGenerated from `supervisor/presets/*.policy` by `./dev docs`. "
 		    "`system`, `tmp` and `project` are always on (`--no-preset NAME`), the others "
 		    "by `--preset NAME`, `use NAME` in a policy, or as an answer.\n\n"
-		    "A rule whose variable is not set is left out. `ask` takes something out of "
+		    "A rule whose variable is not set is left out. `~/.config`, `~/.cache`, "
+		    "`~/.local/share` and `~/.local/state` are also what XDG_CONFIG_HOME, "
+		    "XDG_CACHE_HOME, XDG_DATA_HOME and XDG_STATE_HOME name. `ask` takes something "
+		    "out of "
 		    "what is allowed around it; `deny` is for what the programs try and go on "
 		    "without. Rules: [accesses](accesses.md); `exact` is the path alone, not what "
 		    "is below it.\n");

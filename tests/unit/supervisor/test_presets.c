@@ -50,6 +50,54 @@ Test(presets, all_of_the_contract_are_there)
 	policy_free(p);
 }
 
+/* A program looks there first: what is true of its files is true there, and at the usual place. */
+static void expect_elsewhere(const struct policy *p, const struct rule *r)
+{
+	static const char *const places[][2] = {{"~/.config", "/xdg/config"},
+						{"~/.cache", "/xdg/cache"},
+						{"~/.local/share", "/xdg/data"},
+						{"~/.local/state", "/xdg/state"}};
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		size_t n = strlen(places[i][0]);
+		char path[PATH_MAX];
+		struct rule there = *r;
+		if (!r->given || strncmp(r->given, places[i][0], n) != 0)
+			continue;
+		cr_expect_eq(strncmp(r->path, "/home/u/.", 9), 0, "%s is %s", r->given, r->path);
+		snprintf(path, sizeof(path), "%s%s", places[i][1], r->given + n);
+		there.path = path;
+		cr_expect(policy_has(p, &there), "%s is not known as %s", r->given, path);
+	}
+}
+
+Test(presets, all_know_of_the_base_directories)
+{
+	char *const set[] = {"XDG_CONFIG_HOME=/xdg/config", "XDG_CACHE_HOME=/xdg/cache",
+			     "XDG_DATA_HOME=/xdg/data", "XDG_STATE_HOME=/xdg/state", NULL};
+	char *const odd[] = {"XDG_CONFIG_HOME=/home/u/.config",
+			     "XDG_CACHE_HOME=", "XDG_DATA_HOME=relative", NULL};
+	struct policy_vars there = vars, usual = vars;
+	struct policy_error error;
+	there.env = set;
+	usual.env = odd;
+	for (const struct preset_text *t = preset_texts; t->name; t++) {
+		struct policy *p, *q;
+		cr_assert(policy_new(&p) == 0 && policy_new(&q) == 0);
+		cr_assert_eq(preset_add(p, t->name, &there, &error), 0, "%s", error.text);
+		for (size_t i = 0; i < policy_len(p); i++)
+			expect_elsewhere(p, policy_at(p, i));
+		/* The usual place, no place, and one that is none: nothing is new. */
+		cr_assert_eq(preset_add(q, t->name, &usual, &error), 0, "%s", error.text);
+		size_t n = policy_len(q);
+		usual.env = NULL;
+		cr_assert_eq(preset_add(q, t->name, &usual, &error), 0, "%s", error.text);
+		cr_expect_leq(n, policy_len(q) - n, "%s", t->name);
+		usual.env = odd;
+		policy_free(p);
+		policy_free(q);
+	}
+}
+
 Test(presets, each_is_known_by_its_digest)
 {
 	for (const struct preset_text *t = preset_texts; t->name; t++) {
