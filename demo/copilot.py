@@ -7,51 +7,28 @@ answer, the call goes on in place, the model answers. Exits 1 where anything is 
 """
 
 import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import demo
 
-LIMIT = 60  # seconds for anything to appear
-
 
 def converse(argv, cwd, env, steps):
-    """Run argv on a terminal, show all it shows; each step: what to wait for, what to type then.
+    """Each step: what to wait for, what to type then. Returns (exit status, what was shown)."""
+    at, steps = 0, list(steps)
 
-    Returns (exit status, what was shown)."""
-    print(demo.paint("$ ", "1") + " ".join(demo.shell_word(a) for a in argv), flush=True)
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        os.execvpe(argv[0], argv, env)
-    shown, at, end = b"", 0, time.monotonic() + LIMIT
-    steps = list(steps)
-    while time.monotonic() < end:
-        if select.select([fd], [], [], 0.05)[0]:
-            try:
-                chunk = os.read(fd, 65536)
-            except OSError:
-                break
-            if not chunk:
-                break
-            shown += chunk
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
-        if steps and steps[0][0] in shown[at:]:
-            at = len(shown)
-            time.sleep(demo.READING_TIME)
-            os.write(fd, steps.pop(0)[1])
-    else:
-        os.kill(pid, 9)
-    os.close(fd)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    def next_keys(shown):
+        nonlocal at
+        if not steps or steps[0][0] not in shown[at:]:
+            return None
+        at = len(shown)
+        return steps.pop(0)[1]
+
+    status, shown = demo.converse(argv, cwd, env, next_keys)
     demo.expect(not steps, f"{steps[:1]} was waited for")
-    return status, shown.decode("utf-8", "replace")
+    return status, shown
 
 
 def start_server(mock):

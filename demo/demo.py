@@ -35,17 +35,17 @@ def say(text):
     print("\n" + paint("# " + text, "36"), flush=True)
 
 
-def on_terminal(argv, cwd, env, answer):
-    """Run argv on a pseudo-terminal, show all it shows, type `answer` at each question.
+def converse(argv, cwd, env, next_keys):
+    """Run argv on a pseudo-terminal and show all it shows; next_keys(shown) gives the keys to type now, or None.
 
-    Returns (exit status, what was shown, questions seen)."""
+    What is to be typed is typed once a person would have read what is there. Returns (exit status, what was shown)."""
     print(paint("$ ", "1") + " ".join(shell_word(a) for a in argv), flush=True)
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(cwd)
         os.execvpe(argv[0], argv, env)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    shown, asked, due, end = b"", 0, None, time.monotonic() + LIMIT
+    shown, keys, due, end = b"", None, 0, time.monotonic() + LIMIT
     while time.monotonic() < end:
         if select.select([fd], [], [], 0.05)[0]:
             try:
@@ -57,17 +57,33 @@ def on_terminal(argv, cwd, env, answer):
             shown += chunk
             sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
-            if shown.count(b"[y] once") > asked:
-                asked = shown.count(b"[y] once")
-                due = time.monotonic() + READING_TIME
-        if due and time.monotonic() >= due:
-            os.write(fd, answer)
-            due = None
+        if keys is None:
+            keys, due = next_keys(shown), time.monotonic() + READING_TIME
+        elif time.monotonic() >= due:
+            os.write(fd, keys)
+            keys = None
     else:
         os.kill(pid, 9)
     os.close(fd)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return status, shown.decode("utf-8", "replace"), asked
+    return status, shown.decode("utf-8", "replace")
+
+
+def on_terminal(argv, cwd, env, answer):
+    """Run argv on a pseudo-terminal and type `answer` at each question.
+
+    Returns (exit status, what was shown, questions seen)."""
+    asked = 0
+
+    def next_keys(shown):
+        nonlocal asked
+        if shown.count(b"[y] once") == asked:
+            return None
+        asked = shown.count(b"[y] once")
+        return answer
+
+    status, shown = converse(argv, cwd, env, next_keys)
+    return status, shown, asked
 
 
 def shell_word(word):
