@@ -329,22 +329,6 @@ static int finish(struct login *l, int status)
 	return status < 0 ? 128 - status : status;
 }
 
-int login_main(int argc, char **argv)
-{
-	struct login l = {0};
-	switch (parse(&l, argc, argv, login_options)) {
-	case CLI_HELP:
-		fputs(login_help, stdout);
-		return 0;
-	case CLI_WRONG:
-		return CLI_EXIT_USAGE;
-	case CLI_PARSED:
-		break;
-	}
-	int err = interrupt_install();
-	return finish(&l, err ? trouble("signals", err) : sign_in(&l));
-}
-
 /* ---- logout ---- */
 
 /* What else still signs the agent in. */
@@ -388,12 +372,15 @@ static int sign_out(struct login *l)
 	return status ?: err ? 1 : 0;
 }
 
-int login_out_main(int argc, char **argv)
+/* ---- both ---- */
+
+static int main_of(int argc, char **argv, const char *help, const struct option *options,
+		   int (*act)(struct login *l))
 {
 	struct login l = {0};
-	switch (parse(&l, argc, argv, logout_options)) {
+	switch (parse(&l, argc, argv, options)) {
 	case CLI_HELP:
-		fputs(logout_help, stdout);
+		fputs(help, stdout);
 		return 0;
 	case CLI_WRONG:
 		return CLI_EXIT_USAGE;
@@ -401,5 +388,15 @@ int login_out_main(int argc, char **argv)
 		break;
 	}
 	int err = interrupt_install();
-	return finish(&l, err ? trouble("signals", err) : sign_out(&l));
+	return finish(&l, err ? trouble("signals", err) : act(&l));
+}
+
+int login_main(int argc, char **argv)
+{
+	return main_of(argc, argv, login_help, login_options, sign_in);
+}
+
+int login_out_main(int argc, char **argv)
+{
+	return main_of(argc, argv, logout_help, logout_options, sign_out);
 }
