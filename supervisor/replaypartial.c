@@ -3,6 +3,7 @@
 #include "landlock/llright.h"
 #include "supervisor/escape.h"
 #include "supervisor/tracewords.h"
+#include "tracer/errname.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
 
@@ -324,14 +325,11 @@ static uint32_t access_of(const struct json *list)
 	return access;
 }
 
+/* One that has no name was written as its number: E133. */
 static int error_of(const char *name)
 {
-	for (int i = 1; name && i < 4096; i++) {
-		const char *is = strerrorname_np(i);
-		if (is && !strcmp(is, name))
-			return i;
-	}
-	return name && name[0] == 'E' ? atoi(name + 1) : 0;
+	int e = name ? errname_number(name, strlen(name)) : 0;
+	return !e && name && name[0] == 'E' ? atoi(name + 1) : e;
 }
 
 static void read_flags(const struct json *v, struct denial *d)

@@ -1,5 +1,6 @@
 #include "tracer/straceargs.h"
 
+#include "tracer/errname.h"
 #include "tracer/stracesym.h"
 #include "tracer/util.h"
 
@@ -274,20 +275,6 @@ static void parse_list(struct reading *r, char close)
 }
 
 /* ENOENT behind "= -1". */
-static int errno_of(struct strace_span s)
-{
-	for (int e = 1; e < 134; e++) {
-		const char *name = strerrorname_np(e);
-		if (name && strace_span_is(s, name))
-			return e;
-	}
-	if (strace_span_is(s, "ENOTSUP"))
-		return EOPNOTSUPP;
-	return strace_span_is(s, "EDEADLOCK")	  ? EDEADLK
-	       : strace_span_is(s, "EWOULDBLOCK") ? EAGAIN
-						  : 0;
-}
-
 static struct strace_span take_token(struct reading *r)
 {
 	struct strace_span s = {r->at, 0};
@@ -310,7 +297,8 @@ static void parse_error(struct reading *r, struct strace_result *ret)
 		if (straceargs_number(s, &number) && number < 4096)
 			ret->value = -(int64_t)number;
 	} else {
-		ret->value = -errno_of(take_token(r));
+		struct strace_span name = take_token(r);
+		ret->value = -errname_number(name.at, name.len);
 	}
 	if (ret->value == 0)
 		stop(r, -EINVAL, "the name of an error, as in: = -1 ENOENT");
