@@ -173,7 +173,29 @@ class Processors(RunCase):
         self.end(process)
 
 
-CPUSETS = "/sys/fs/cgroup/cpuset"  # version 1
+GROUPS = "/sys/fs/cgroup"  # version 1
+
+# Four threads: children, what is refused, and files of their own.
+WORK = r"""
+import subprocess, sys, threading
+bad = []
+def work(k):
+    for _ in range(15):
+        subprocess.run(["/bin/true"], check=True)
+        try:
+            open(sys.argv[1])
+            bad.append(k)
+        except PermissionError:
+            pass
+        for _ in range(10):
+            open(f"f{k}", "w").close()
+threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+print("bad" if bad else "done")
+"""
 
 
 def tell(file, text):
@@ -181,31 +203,70 @@ def tell(file, text):
         f.write(text)
 
 
-@unittest.skipIf(len(OWN) < 2 or os.geteuid() != 0 or not os.access(CPUSETS, os.W_OK), "for root, with cpusets")
-class Set(RunCase):
+class GroupCase(RunCase):
+    """A container's share of the processors."""
+
+    controller = None
+
     def setUp(self):
         super().setUp()
-        self.set = tempfile.mkdtemp(prefix="warder-test-", dir=CPUSETS)
-        self.addCleanup(os.rmdir, self.set)
-        with open(f"{CPUSETS}/cpuset.mems") as f:
-            tell(f"{self.set}/cpuset.mems", f.read())
+        self.refused = self.write(os.path.join(self.outside, "refused"), "x")
+        self.group = tempfile.mkdtemp(prefix="warder-test-", dir=f"{GROUPS}/{self.controller}")
+        self.addCleanup(os.rmdir, self.group)
+
+    def begin(self, code, *args, options=()):
+        return self.start(["sh", "-c", f'echo $$ >{self.group}/tasks; exec "$@"', "sh", WARDER, "run", *options,
+                           "--on-denial", "report", "--report", self.report_file, "--", "/usr/bin/python3", "-c", code,
+                           self.refused, *args],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def assertAllDone(self, process):
+        self.assertEqual(process.communicate(timeout=120)[0], "done\n")
+        self.assertEqual(sum(d["count"] for d in self.read_report()["denials"]), 60)
+
+
+@unittest.skipIf(len(OWN) < 2 or os.geteuid() != 0 or not os.access(f"{GROUPS}/cpuset", os.W_OK),
+                 "for root, with cpusets")
+@needs("python3")
+class Set(GroupCase):
+    controller = "cpuset"
+
+    def setUp(self):
+        super().setUp()
+        with open(f"{GROUPS}/cpuset/cpuset.mems") as f:
+            tell(f"{self.group}/cpuset.mems", f.read())
         self.cpus(OWN)
 
     def cpus(self, cpus):
-        tell(f"{self.set}/cpuset.cpus", ",".join(map(str, cpus)))
+        tell(f"{self.group}/cpuset.cpus", ",".join(map(str, cpus)))
 
-    @needs("python3")
     def test_what_is_taken_and_given_back_is_had_again(self):
-        refused = self.write(os.path.join(self.outside, "refused"), "x")
         over = os.path.join(self.project, "over")
-        process = self.start(["sh", "-c", f'echo $$ >{self.set}/tasks; exec "$@"', "sh", WARDER, "run",
-                              "--on-denial", "report", "--", "/usr/bin/python3", "-c", COUNT, refused, over],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = self.begin(COUNT, over)
         for cpus in (OWN, OWN[:1], OWN, OWN[1:], OWN):
             self.cpus(cpus)
             time.sleep(0.2)
         self.write(over, "")
         self.assertEqual(process.communicate(timeout=30)[0].split(), [str(len(OWN))])
+
+    def test_others_from_one_moment_to_the_next(self):
+        for fast in ("on", "off"):
+            process = self.begin(WORK, options=("--fast", fast))
+            while process.poll() is None:
+                for cpus in (OWN[:1], OWN[1:2], OWN):
+                    self.cpus(cpus)
+                    time.sleep(0.01)
+            self.assertAllDone(process)
+
+
+@unittest.skipIf(os.geteuid() != 0 or not os.access(f"{GROUPS}/cpu", os.W_OK), "for root, with processor time")
+@needs("python3")
+class Quota(GroupCase):
+    controller = "cpu"
+
+    def test_little_time(self):
+        tell(f"{self.group}/cpu.cfs_quota_us", "20000")
+        self.assertAllDone(self.begin(WORK))
 
 
 if __name__ == "__main__":
