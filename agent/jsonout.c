@@ -1,6 +1,7 @@
 #include "agent/jsonout.h"
 
 #include "agent/agent.h"
+#include "agent/toolanswer.h"
 #include "tracer/json.h"
 
 #include <string.h>
@@ -175,7 +176,7 @@ void jsonout_result(struct jsonout *j, const struct agent *a, const struct turn_
 	jsonw_key(&w, "denials");
 	jsonw_begin_array(&w);
 	for (size_t i = 0; i < result->denials.len; i++)
-		toolrun_write_denial(&w, &result->denials.item[i], false);
+		toolanswer_write_denial(&w, &result->denials.item[i], false);
 	jsonw_end_array(&w);
 	write_usage(&w, &result->usage);
 	end_event(j, &w);

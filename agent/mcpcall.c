@@ -1,6 +1,7 @@
 /* Tool calls of an MCP client: listed, queued, run one at a time, answered, cancelled. */
 #include "agent/interrupt.h"
 #include "agent/mcp.h"
+#include "agent/toolanswer.h"
 #include "agent/tools.h"
 #include "tracer/util.h"
 
@@ -245,7 +246,7 @@ static int run(struct mcp *s, const struct mcp_call *c, struct tool_result *ret)
 	struct buf why = {0};
 	int err;
 	if (tools_parse(t, c->arguments, &args, &why))
-		err = toolrun_refuse(buf_str(&why), ret);
+		err = toolanswer_refuse(buf_str(&why), ret);
 	else if (!(err = mcpask_open(s)))
 		err = toolrun_call(&s->tools, t, args, &sink, ret);
 	mcpask_close(s);

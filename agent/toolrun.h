@@ -80,10 +80,4 @@ void toolrun_release(struct toolrun *r);
  */
 int toolrun_call(const struct toolrun *r, const struct tool *t, const struct json *args,
 		 const struct toolrun_sink *sink, struct tool_result *ret);
-/* An answer without a run: a sentence, as {"error":{"message":...}}. 0 or -ENOMEM. */
-int toolrun_refuse(const char *message, struct tool_result *ret);
 void tool_result_release(struct tool_result *r);
-
-/* One refusal as an object, for the model's answer and for --output json (then with its program).
- */
-void toolrun_write_denial(struct jsonw *w, const struct denial *d, bool for_model);

@@ -1,5 +1,7 @@
 #include "agent/turn.h"
 
+#include "agent/toolanswer.h"
+
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -161,9 +163,10 @@ static int run_parsed(struct state *s, const struct tool *t, const struct json *
 		end_turn(s, TURN_REPEATED,
 			 "stopped: the model called %s a third time although it was refused",
 			 t->name);
-		return toolrun_refuse("This call was refused before and is not run again. Do not "
-				      "repeat it; tell the user what you need and why.",
-				      ret);
+		return toolanswer_refuse(
+			"This call was refused before and is not run again. Do not "
+			"repeat it; tell the user what you need and why.",
+			ret);
 	}
 	struct toolrun_sink sink = s->turn->sink.tool;
 	sink.limit_ms = time_left(s);
@@ -186,7 +189,7 @@ static int run_call(struct state *s, const struct convo_call *call, struct tool_
 	if (!t)
 		tools_write_unknown(&why, call->name);
 	if (!t || tools_parse(t, call->arguments, &args, &why))
-		err = toolrun_refuse(buf_str(&why), ret);
+		err = toolanswer_refuse(buf_str(&why), ret);
 	else
 		err = run_parsed(s, t, args, ret);
 	json_free(args);
