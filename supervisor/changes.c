@@ -1,27 +1,62 @@
 #include "supervisor/changes.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *verb_of(const struct call *c)
+static const char *const verbs[] = {
+	[CHANGE_NONE] = "",
+	[CHANGE_MADE] = "made",
+	[CHANGE_WROTE] = "wrote",
+	[CHANGE_REMOVED] = "removed",
+	[CHANGE_MOVED] = "moved",
+	[CHANGE_CAME] = "moved to",
+	[CHANGE_REPLACED] = "replaced",
+};
+
+/* What is told of a path of which something is told already. */
+static enum change_kind becomes(enum change_kind before, enum change_kind now)
+{
+	bool gone = now == CHANGE_REMOVED || now == CHANGE_MOVED;
+	switch (before) {
+	case CHANGE_MADE: /* and gone again: nothing is left of it */
+		return gone ? CHANGE_NONE : CHANGE_MADE;
+	case CHANGE_CAME:
+		return now == CHANGE_MOVED ? CHANGE_NONE : gone ? now : CHANGE_CAME;
+	case CHANGE_REMOVED:
+	case CHANGE_MOVED: /* something was there before: another thing takes its place */
+		return gone ? before : CHANGE_REPLACED;
+	case CHANGE_WROTE:
+		return now == CHANGE_MADE || now == CHANGE_CAME ? CHANGE_REPLACED : now;
+	case CHANGE_REPLACED:
+		return gone ? now : CHANGE_REPLACED;
+	case CHANGE_NONE:
+	case CHANGE_KINDS:
+		break;
+	}
+	return now;
+}
+
+static enum change_kind kind_of(const struct call *c)
 {
 	switch (c->path[0].need) {
 	case CALL_NEED_OPEN:
-		return (c->open_flags & O_EXCL) || !c->path[0].at.exists ? "made" : "wrote";
+		return (c->open_flags & O_EXCL) || !c->path[0].at.exists ? CHANGE_MADE
+									 : CHANGE_WROTE;
 	case CALL_NEED_TRUNCATE:
-		return "wrote";
+		return CHANGE_WROTE;
 	case CALL_NEED_MKDIR:
 	case CALL_NEED_MKNOD:
 	case CALL_NEED_SYMLINK:
 	case CALL_NEED_BIND:
 	case CALL_NEED_LINK_FROM:
-		return "made";
+		return CHANGE_MADE;
 	case CALL_NEED_UNLINK:
 	case CALL_NEED_RMDIR:
-		return "removed";
+		return CHANGE_REMOVED;
 	case CALL_NEED_MOVE_FROM:
-		return "moved";
+		return CHANGE_MOVED;
 	case CALL_NEED_NONE:
 	case CALL_NEED_EXEC:
 	case CALL_NEED_IOCTL:
@@ -33,7 +68,7 @@ static const char *verb_of(const struct call *c)
 	case CALL_NEED_COUNT:
 		break;
 	}
-	return NULL;
+	return CHANGE_NONE;
 }
 
 static bool is_below(const char *path, const char *dir)
@@ -42,18 +77,24 @@ static bool is_below(const char *path, const char *dir)
 	return n && !strncmp(path, dir, n) && (path[n] == '/' || !path[n]);
 }
 
-static bool known(const struct changes *c, const char *verb, const char *path)
+static struct change *find(const struct changes *c, const char *path)
 {
 	for (size_t i = c->len; i-- > 0;)
-		if (c->item[i].verb == verb && !strcmp(c->item[i].path, path))
-			return true;
-	return false;
+		if (!strcmp(c->item[i].path, path))
+			return &c->item[i];
+	return NULL;
 }
 
-static void add(struct changes *c, const char *verb, const char *path)
+static void drop(struct changes *c, struct change *item)
 {
-	if (known(c, verb, path))
-		return;
+	size_t after = (size_t)(c->item + c->len - item) - 1;
+	free(item->path);
+	memmove(item, item + 1, after * sizeof *item);
+	c->len--;
+}
+
+static void append(struct changes *c, enum change_kind kind, const char *path)
+{
 	if (c->full)
 		return;
 	if (c->len == c->cap) {
@@ -67,23 +108,67 @@ static void add(struct changes *c, const char *verb, const char *path)
 	}
 	char *copy = strdup(path);
 	if (copy)
-		c->item[c->len++] = (struct change){verb, copy};
+		c->item[c->len++] = (struct change){kind, copy};
 	c->full = !copy || c->len == CHANGES_MAX;
+}
+
+static void add(struct changes *c, enum change_kind kind, const char *path, const char *skip_dir)
+{
+	if (!path || is_below(path, skip_dir))
+		return;
+	struct change *item = find(c, path);
+	if (!item)
+		append(c, kind, path);
+	else if (becomes(item->kind, kind) == CHANGE_NONE)
+		drop(c, item);
+	else
+		item->kind = becomes(item->kind, kind);
+}
+
+/* What was changed in a directory is told by its new name. */
+static void rename_below(struct changes *c, const char *from, const char *to)
+{
+	for (size_t i = 0; i < c->len; i++) {
+		char *path;
+		if (!is_below(c->item[i].path, from) || !c->item[i].path[strlen(from)])
+			continue;
+		if (asprintf(&path, "%s%s", to, c->item[i].path + strlen(from)) < 0)
+			return;
+		free(c->item[i].path);
+		c->item[i].path = path;
+	}
+}
+
+/* What was at the new name before is not known: the call is looked at when it is done. */
+static void add_move(struct changes *c, const struct call *call, const char *skip_dir)
+{
+	const char *from = call->path[0].at.real, *to = call->path[1].at.real;
+	if (call->at_flags & RENAME_EXCHANGE) {
+		add(c, CHANGE_REPLACED, from, skip_dir);
+		add(c, CHANGE_REPLACED, to, skip_dir);
+		return;
+	}
+	struct change *made = from ? find(c, from) : NULL;
+	bool fresh = made && made->kind == CHANGE_MADE && S_ISDIR(call->path[1].at.st.st_mode);
+	if (from && to)
+		rename_below(c, from, to);
+	add(c, CHANGE_MOVED, from, skip_dir);
+	add(c, fresh ? CHANGE_MADE : CHANGE_CAME, to, skip_dir);
 }
 
 void changes_add(struct changes *c, const struct call *call, const char *skip_dir)
 {
-	const char *verb = verb_of(call);
+	enum change_kind kind = kind_of(call);
 	/* A device is not changed by being written to. */
 	bool reads = call->path[0].need == CALL_NEED_OPEN &&
 		     !(call->open_flags & (O_ACCMODE | O_CREAT | O_TRUNC));
-	if (!verb || reads || S_ISCHR(call->path[0].at.st.st_mode))
+	if (kind == CHANGE_NONE || reads || S_ISCHR(call->path[0].at.st.st_mode))
 		return;
 	unsigned named = call->path[0].need == CALL_NEED_LINK_FROM ? 1 : 0;
-	const char *path = call->path[named].at.real;
-	if (!path || is_below(path, skip_dir))
-		return;
-	add(c, verb, path);
+	if (kind == CHANGE_MOVED)
+		add_move(c, call, skip_dir);
+	else
+		add(c, kind, call->path[named].at.real, skip_dir);
 }
 
 void changes_write(const struct changes *c, size_t lines, struct buf *out)
@@ -94,7 +179,7 @@ void changes_write(const struct changes *c, size_t lines, struct buf *out)
 	}
 	size_t shown = c->len < lines ? c->len : lines;
 	for (size_t i = 0; i < shown; i++)
-		buf_addf(out, "%s %s\n", c->item[i].verb, c->item[i].path);
+		buf_addf(out, "%s %s\n", verbs[c->item[i].kind], c->item[i].path);
 	if (c->len > shown)
 		buf_addf(out, "and %s%zu more\n", c->full ? "at least " : "", c->len - shown);
 	else if (c->full)

@@ -9,9 +9,20 @@
 /* A question shows a dozen. Each that is seen stops its thread twice: the rest pass unseen. */
 #define CHANGES_MAX 200
 
+enum change_kind {
+	CHANGE_NONE,
+	CHANGE_MADE,
+	CHANGE_WROTE,
+	CHANGE_REMOVED,
+	CHANGE_MOVED,	 /* away from there */
+	CHANGE_CAME,	 /* moved to there */
+	CHANGE_REPLACED, /* another thing is there now */
+	CHANGE_KINDS,
+};
+
 struct change {
-	const char *verb; /* static: "made", "wrote", "removed", "moved" */
-	char *path;	  /* owned */
+	enum change_kind kind;
+	char *path; /* owned */
 };
 
 struct changes {
@@ -21,8 +32,10 @@ struct changes {
 	bool full; /* there may be more, which nobody saw */
 };
 
-/* A resolved call that succeeded. Each (verb, path) once. Paths below skip_dir (may be NULL) don't
- * count. */
+/*
+ * A resolved call that succeeded. Of a path one line tells what became of it: what was made and
+ * removed again is none. Paths below skip_dir (may be NULL) don't count.
+ */
 void changes_add(struct changes *c, const struct call *call, const char *skip_dir);
 /* Lines for the question: at most `lines`, then how many more. Escaping is the painter's. */
 void changes_write(const struct changes *c, size_t lines, struct buf *out);

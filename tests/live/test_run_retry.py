@@ -53,6 +53,21 @@ class Retry(RunCase):
         self.assertEqual(["bash", "-c"], q["argv"][:2])
         self.assertEqual(1, done.report["runs"])
 
+    def test_one_line_tells_what_became_of_a_path(self):
+        for name in ("removed", "replaced", "kept", "there"):
+            self.write(f"project/{name}", "x")
+        done = self.retry("--", "bash", "-c", "rm removed replaced; echo new >replaced; echo new >replaced; "
+                          "mv kept kept~; echo new >kept; "  # as an editor saves
+                          "mkdir temporary; rmdir temporary; "
+                          "mkdir made; mkdir made/x; mv made named; "
+                          "echo x >>there; rm there; mkdir -p named/y; rmdir named/y; "
+                          f"cat {self.secret}; true", rerun="deny")
+        q, = done.reruns
+        expected = {"removed": "removed", "replaced": "replaced", "kept": "replaced", "kept~": "moved to",
+                    "named": "made", "named/x": "made", "there": "removed"}
+        self.assertEqual(sorted(f"{verb} {self.project}/{name}" for name, verb in expected.items()),
+                         sorted(q["text"].splitlines()))
+
     def test_of_many_changes_the_first_are_shown(self):
         """And what is beyond passes without a stop, in old processes, in new ones, and beside threads."""
         script = ("import os, sys, threading\n"
