@@ -64,10 +64,14 @@ function(warder_debian_doc package component)
 endfunction()
 warder_debian_doc(warder program)
 warder_debian_doc(libwarder-dev development)
-install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
-    COMPONENT program)
+# All that README and docs/ link to, in the same places.
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md
+    ${PROJECT_SOURCE_DIR}/SECURITY.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
-    COMPONENT program FILES_MATCHING PATTERN "*.md" PATTERN examples EXCLUDE)
+    COMPONENT program PATTERN man EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/bench/overhead.svg ${PROJECT_SOURCE_DIR}/bench/results.json
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/examples
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libwarder-dev COMPONENT development)
 # To read: the program has them inside.
