@@ -7,6 +7,7 @@
 #include "tracer/util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What is told of a rule: since when it stands, and when it last decided something. */
@@ -101,6 +102,18 @@ static void show_json(const struct policycli *c, struct shown *s, struct buf *ou
 	buf_add_char(out, '\n');
 }
 
+/* Nothing is no answer to a person; to a script it is one. */
+static void say_none(const struct policycli *c)
+{
+	struct buf file = {0};
+	escape_add_str(&file, policycli_file(c));
+	fprintf(stderr,
+		"warder: no rule is saved yet, in %s or for this project; warder policy show "
+		"--effective lists the rules that apply all the same\n",
+		buf_str(&file));
+	buf_free(&file);
+}
+
 static int show_all(struct policycli *c, const struct policy *p)
 {
 	struct shown s = {.p = p};
@@ -111,6 +124,8 @@ static int show_all(struct policycli *c, const struct policy *p)
 		show_rule(&out, policy_at(p, i), told_of(&s, i));
 	if (c->json)
 		show_json(c, &s, &out);
+	else if (!policy_len(p))
+		say_none(c);
 	rulehistory_release(&s.history);
 	rulehistory_days_release(&s.days);
 	return policycli_put(&out);

@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define ACCEPTED   ".accepted" /* supervisor/proposal.h */
+#define ACCEPTED ".accepted" /* supervisor/proposal.h */
+/* What a call can need of a name that is not there: to make it, or to give it to what is moved. */
+#define OF_ABSENT  (ACCESS_CREATE | ACCESS_WRITE | ACCESS_MOVE)
 #define STRUCTURAL (ACCESS_CREATE | ACCESS_DELETE | ACCESS_MOVE)
 
 /* ---- the kernel ---- */
@@ -35,6 +37,8 @@ static enum why_wall wall_of(const struct why *w, uint32_t bit)
 	const struct lldomain domain = lldomain_of(w->ruleset);
 	int object AUTOCLOSE = w->exists ? open(w->path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
 	int parent AUTOCLOSE = open_parent(w->path);
+	if (w->absent && (parent < 0 || !(bit & OF_ABSENT)))
+		return WHY_WALL_ABSENT;
 	/* New names are made in a directory that is there; it itself is moved and removed above it.
 	 */
 	bool in_it = w->exists && S_ISDIR(w->st.st_mode) && bit == ACCESS_CREATE;
@@ -66,6 +70,8 @@ static int parent_permits(const char *path)
 
 static int permits(const struct why *w, uint32_t bit)
 {
+	if (!w->exists && !w->absent)
+		return -EACCES; /* a directory above it keeps us out */
 	switch ((enum access_bit)bit) {
 	case ACCESS_READ:
 	case ACCESS_LIST:
@@ -282,7 +288,9 @@ static uint32_t usual_accesses(const struct why *w)
 
 int why_ask(struct why *w, uint32_t mask)
 {
-	w->exists = lstat(w->path, &w->st) == 0;
+	int seen = lstat(w->path, &w->st) == 0 ? 0 : -errno;
+	w->exists = !seen;
+	w->absent = seen == -ENOENT || seen == -ENOTDIR;
 	w->len = 0;
 	if (!mask)
 		mask = usual_accesses(w);

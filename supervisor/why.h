@@ -14,9 +14,10 @@
 
 /* What Landlock answers. */
 enum why_wall {
-	WHY_WALL_UNKNOWN,  /* no ruleset, or the way to the path can't be looked at */
-	WHY_WALL_OPEN,	   /* the ruleset grants it: no stop, no question */
-	WHY_WALL_CLOSED,   /* it refuses; warder does in place what the policy allows */
+	WHY_WALL_UNKNOWN, /* no ruleset, or the way to the path can't be looked at */
+	WHY_WALL_OPEN,	  /* the ruleset grants it: no stop, no question */
+	WHY_WALL_CLOSED,  /* it refuses; warder does in place what the policy allows */
+	WHY_WALL_ABSENT,  /* nothing is there: a call that does not make it fails before any wall */
 	WHY_WALL_NO_RIGHT, /* Landlock has no such right: warder does each such call itself */
 };
 
@@ -47,6 +48,7 @@ struct why {
 	const char *
 		project_policy; /* the project's saved policy: its rules are changed by --project */
 	bool exists;
+	bool absent;	/* neither: it can't be looked at */
 	struct stat st; /* where it exists */
 	struct why_answer answer[ACCESS_COUNT];
 	size_t len;

@@ -16,13 +16,25 @@
 static const char *kind_name(const struct why *w)
 {
 	mode_t mode = w->st.st_mode;
-	return !w->exists	? "does not exist"
+	return w->absent	? "does not exist"
+	       : !w->exists	? "can't be looked at"
 	       : S_ISDIR(mode)	? "a directory"
 	       : S_ISREG(mode)	? "a file"
 	       : S_ISLNK(mode)	? "a symlink"
 	       : S_ISSOCK(mode) ? "a socket"
 	       : S_ISFIFO(mode) ? "a pipe"
 				: "a device";
+}
+
+/* Of a path that is not there the run is told so, whatever the policy says. */
+static const char *absent_words(enum effect e)
+{
+	static const char *const words[] = {[EFFECT_ALLOW] = "fails anyway, and would be allowed",
+					    [EFFECT_ASK] = "fails anyway, and nothing is asked",
+					    [EFFECT_DENY] = "fails anyway, and would be refused",
+					    [EFFECT_FORBID] =
+						    "fails anyway, and would be forbidden"};
+	return words[e];
 }
 
 static const char *effect_words(enum effect e)
@@ -75,6 +87,8 @@ static const char *wall_words(const struct why_answer *a)
 		       : a->effect == EFFECT_ASK
 			       ? "has no right for it: warder holds the call and asks"
 			       : "has no right for it: warder refuses the call";
+	case WHY_WALL_ABSENT:
+		return "finds nothing there, and says so before any rule counts";
 	case WHY_WALL_UNKNOWN:
 		break;
 	}
@@ -102,7 +116,8 @@ static void add_answer(struct buf *out, const struct why *w, const struct why_an
 		add_not_permitted(out, w, a);
 		return;
 	}
-	buf_addf(out, ": %s%s\n", effect_words(a->effect),
+	bool absent = a->wall == WHY_WALL_ABSENT;
+	buf_addf(out, ": %s%s\n", absent ? absent_words(a->effect) : effect_words(a->effect),
 		 a->sensitive ? "; on the sensitive list" : "");
 	add_rule(out, a->rule);
 	buf_addf(out, "  kernel  %s\n", wall_words(a));
@@ -147,6 +162,7 @@ static void write_answer(struct jsonw *w, const struct why_answer *a)
 	static const char *const walls[] = {[WHY_WALL_UNKNOWN] = "unknown",
 					    [WHY_WALL_OPEN] = "grants",
 					    [WHY_WALL_CLOSED] = "refuses",
+					    [WHY_WALL_ABSENT] = "absent",
 					    [WHY_WALL_NO_RIGHT] = "no right"};
 	char room[16];
 	jsonw_begin_object(w);

@@ -478,6 +478,15 @@ class Merge(PolicyCase):
 
 @both_users
 class Effective(PolicyCase):
+    def test_none_is_said_and_not_to_scripts(self):
+        done = self.policy("show")
+        self.assertEqual("", done.out)
+        self.assertRegex(done.err, r"\Awarder: no rule is saved yet, .*policy show --effective [^\n]*\n\Z")
+        self.assertEqual("", self.policy("show", "--json").err)
+        self.assertEqual("", self.policy("show", "--effective").err)
+        self.policy("allow", "r", self.outside)
+        self.assertEqual("", self.policy("show").err)
+
     def test_where_from_since_when_and_when_it_last_decided(self):
         secret = self.write("outside/secret", "x")
         file = self.policy("path").out.strip()

@@ -189,6 +189,31 @@ class Why(RunCase):
             self.assertIn("connect", self.answers(path))
         self.assertNotIn("connect", self.answers(self.secret))
 
+    def test_what_fails_anyway_asks_nothing(self):
+        """As a run has it: of what is not there nothing is asked, but where it would be made."""
+        absent, deep = f"{self.outside}/absent", f"{self.outside}/no/such"
+        for path, access, program, asks in ((absent, "read", "cat", False), (absent, "list", "ls", False),
+                                            (absent, "exec", "env", False), (absent, "delete", "rmdir", False),
+                                            (absent, "create", "mkdir", True), (deep, "create", "mkdir", False)):
+            with self.subTest(path=path, access=access):
+                done = self.run_report("--", program, path)
+                self.assertEqual(asks, bool(done.report["denials"]), done.report["denials"])
+                told = self.why(path, access, status=1).out
+                self.assertIn("(does not exist)", told)
+                words = "asked about" if asks else "fails anyway, and nothing is asked"
+                self.assertIn(f"{'x' if access == 'exec' else access}: {words}\n", told)
+                self.assertEqual(not asks, self.answers(path, access)[access]["landlock"] == "absent")
+
+    def test_what_can_not_be_looked_at_is_not_called_absent(self):
+        closed = self.write("outside/closed/file", "x")
+        os.chmod(os.path.dirname(closed), 0)
+        self.addCleanup(os.chmod, os.path.dirname(closed), 0o700)
+        told = self.why(closed, "read").out
+        if self.uid:
+            self.assertIn("(can't be looked at)\nread: refused by the file's own permissions", told)
+        else:
+            self.assertIn("(a file)", told)
+
     def test_usage(self):
         for words in (["a", "b"], ["--nope"], ["a", "read", "c"], ["--last", "a"], ["--yes", "a"], [""]):
             with self.subTest(words):
