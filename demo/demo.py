@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """demo.py WARDER: the main job, shown on a real terminal and checked.
 
-An agent (answers from demo/script.jsonl, no account, no network) writes and compiles a program,
-then reads a file outside of its project. The kernel refuses that, the question appears, this program
+An agent (answers from demo/script.jsonl, as `warder agent --provider script` has them inside: no account, no
+network) writes and compiles a program, then lists the home directory, which is outside of its project. The kernel refuses that, the question appears, this program
 types the answer as a person would, and the call goes on in place. The same again with `warder
 run`, whose report is shown. Exits 1 where anything is not as promised.
 """
@@ -21,7 +21,6 @@ import tempfile
 import termios
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 60  # seconds for one command
 READING_TIME = 3 if sys.stdout.isatty() else 0.8  # a person reads the question; keys within 300 ms are the program's
 
@@ -113,17 +112,17 @@ def demo(warder, base):
     os.makedirs(outside)
     with open(os.path.join(outside, "notes.txt"), "w", encoding="utf-8") as f:
         f.write("these notes are outside of the project\n")
-    env = dict(os.environ, XDG_CONFIG_HOME=os.path.join(base, "config"),
+    env = dict(os.environ, HOME=base, XDG_CONFIG_HOME=os.path.join(base, "config"),
                XDG_STATE_HOME=os.path.join(base, "state"), TERM=os.environ.get("TERM", "xterm"))
     env.pop("CI", None)  # here somebody does answer
     env["PATH"] = os.path.dirname(warder) + ":" + env["PATH"]
 
     say("An agent works in a project. Every tool it calls runs behind the wall.")
     status, shown, asked = on_terminal(
-        ["warder", "agent", "--provider", "script", "--script", os.path.join(HERE, "script.jsonl"),
-         "-p", "write a hello program, and look at the notes"], project, env, b"y")
+        ["warder", "agent", "--provider", "script", "-p", "write a hello program, and look around"], project, env, b"y")
     expect(status == 0, f"the agent ended with {status}")
     expect(asked == 1, f"one question was to be asked, not {asked}")
+    expect("ls asks to list" in shown and "list ~" in shown, "the home directory was asked about")
     expect("hello from inside the wall" in
            subprocess.run([os.path.join(project, "warder-demo", "hello")], capture_output=True,
                           text=True, check=False).stdout, "the program was compiled")

@@ -100,7 +100,7 @@ def session(screen, out, ground):
     screen.keys("2", "Enter")
     screen.wait_for("/help")
     time.sleep(READING_TIME)
-    screen.line("write a small program, then read my notes")
+    screen.line("write a small program, then look around")
     screen.wait_for("[y] once")
     screen.picture(os.path.join(out, f"session{ground}.png"))
     screen.keys("y")
