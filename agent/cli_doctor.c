@@ -121,10 +121,12 @@ static void probe_provider(struct doctor *d)
 	if (n < 0)
 		d->failed = true;
 	else if (!url)
-		doctor_fix(d,
-			   doctor_find(d, "provider", DOCTOR_DEGRADED,
-				       "no account is set up for the agent; run needs none"),
-			   "warder login, or OPENAI_API_KEY, or agent --endpoint URL");
+		doctor_fix(
+			d,
+			doctor_find(d, "provider", DOCTOR_DEGRADED,
+				    "no account for the agent's model yet; warder run needs none"),
+			"to use warder agent: warder login, or set OPENAI_API_KEY, or warder agent "
+			"--endpoint URL");
 	else if (missing)
 		doctor_fix(d, doctor_find(d, "provider", DOCTOR_DEGRADED, "%s", missing),
 			   "install libcurl4");

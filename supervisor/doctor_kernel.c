@@ -93,9 +93,9 @@ void doctor_probe_container(struct doctor *d, const char *probe)
 {
 	char text[256];
 	const char *kind = container_kind(d, text, sizeof text);
-	doctor_find(d, probe, DOCTOR_OK, "%s%s%s; user namespaces are not needed",
+	doctor_find(d, probe, DOCTOR_OK, "%s%s%s; no extra privileges are needed",
 		    kind ? "inside " : "none found", kind ? kind : "",
-		    is_filtered() ? ", with a system call filter in force" : "");
+		    is_filtered() ? ", which filters system calls" : "");
 }
 
 /* ---- Landlock ---- */
@@ -106,15 +106,21 @@ static void no_landlock(struct doctor *d, const char *probe, int err)
 	struct doctor_finding *f;
 	if (err == -EOPNOTSUPP) {
 		first_line("/sys/kernel/security/lsm", lsm, sizeof lsm);
-		f = doctor_find(d, probe, DOCTOR_MISSING, "built in, but not enabled at boot");
+		f = doctor_find(
+			d, probe, DOCTOR_MISSING,
+			"Landlock, the kernel's sandbox, is there but switched off at boot");
 		doctor_fix(d, f, "add landlock to the kernel's lsm= parameter (lsm=landlock,%s)",
 			   *lsm ? lsm : "...");
 	} else if (err == -ENOSYS && !is_filtered()) {
-		f = doctor_find(d, probe, DOCTOR_MISSING, "this kernel does not have it");
+		f = doctor_find(
+			d, probe, DOCTOR_MISSING,
+			"this kernel has no Landlock, the sandbox that the wall is made of");
 		doctor_fix(d, f, "use Linux 5.13 or newer, built with CONFIG_SECURITY_LANDLOCK");
 	} else {
-		f = doctor_find(d, probe, DOCTOR_MISSING,
-				"a system call filter or the kernel hides it (%s)", strerror(-err));
+		f = doctor_find(
+			d, probe, DOCTOR_MISSING,
+			"a container's filter or the kernel hides Landlock, its sandbox (%s)",
+			strerror(-err));
 		doctor_fix(d, f,
 			   "let the container's seccomp profile pass landlock_create_ruleset, "
 			   "landlock_add_rule and landlock_restrict_self");
@@ -127,7 +133,8 @@ static const struct {
 	const char *what;
 } errata[] = {
 	{LLABI_ERRATUM_SCOPED_SIGNAL, "threads of one process can't signal each other"},
-	{LLABI_ERRATUM_DISCONNECTED, "disconnected directories of bind mounts are judged late"},
+	{LLABI_ERRATUM_DISCONNECTED,
+	 "a directory that was moved out of a bind mount is judged late"},
 };
 
 void doctor_probe_landlock(struct doctor *d, const char *probe)
@@ -147,21 +154,24 @@ void doctor_probe_landlock(struct doctor *d, const char *probe)
 		char names[256];
 		llright_format(lacks, names, sizeof names);
 		f = doctor_find(d, probe, DOCTOR_DEGRADED,
-				"ABI %d can't enforce %s: run refuses without --allow-degraded",
+				"the kernel's sandbox (Landlock ABI %d) can't refuse %s: nothing "
+				"is run without --allow-degraded",
 				abi.abi, names);
 		doctor_fix(d, f, "use Linux 6.10 or newer (ABI 5)");
 	} else {
-		f = doctor_find(d, probe, DOCTOR_OK, "ABI %d: every right on files is enforced%s",
-				abi.abi,
-				abi.scoped ? ", signals and abstract sockets stay inside" : "");
+		f = doctor_find(
+			d, probe, DOCTOR_OK,
+			"the kernel's sandbox (Landlock ABI %d) can refuse every access to files%s",
+			abi.abi,
+			abi.scoped ? ", and keeps signals and abstract sockets inside" : "");
 	}
 	f->took_us = took;
 	/* Without an answer (before ABI 7) nobody knows which are fixed. */
 	for (size_t i = 0; abi.errata && i < ARRAY_LEN(errata); i++)
 		if (!(abi.errata & errata[i].bit))
 			doctor_fix(d,
-				   doctor_find(d, probe, DOCTOR_DEGRADED, "known fault: %s",
-					       errata[i].what),
+				   doctor_find(d, probe, DOCTOR_DEGRADED,
+					       "this kernel has a known fault: %s", errata[i].what),
 				   "a newer stable release of this kernel has the fix");
 }
 
@@ -186,15 +196,19 @@ void doctor_probe_wall(struct doctor *d, const char *probe)
 	int result = in_child(try_wall, NULL);
 	int64_t took = doctor_clock() - begin;
 	if (result == WALL_STANDS) {
-		doctor_find(d, probe, DOCTOR_OK, "a child put itself behind one and was refused /")
+		doctor_find(
+			d, probe, DOCTOR_OK,
+			"a test program built a wall round itself, and could not read / any more")
 			->took_us = took;
 		return;
 	}
-	struct doctor_finding *f =
-		doctor_find(d, probe, DOCTOR_MISSING,
-			    result == WALL_OPEN ? "a child behind an empty wall could read /"
-						: "a child could not put itself behind one");
-	doctor_fix(d, f, "see landlock above; 16 layers of Landlock at most can be stacked");
+	struct doctor_finding *f = doctor_find(
+		d, probe, DOCTOR_MISSING,
+		result == WALL_OPEN ? "a test program without any right could read / all the same"
+				    : "a test program could not build a wall round itself");
+	doctor_fix(d, f,
+		   "see landlock above; behind 16 walls of others already no further one can be "
+		   "built");
 }
 
 /* ---- seeing ---- */
@@ -202,13 +216,14 @@ void doctor_probe_wall(struct doctor *d, const char *probe)
 static void no_ptrace(struct doctor *d, const char *probe, int err)
 {
 	char scope[16];
-	struct doctor_finding *f = doctor_find(d, probe, DOCTOR_MISSING,
-					       "a child can't be traced (%s)", strerror(-err));
+	struct doctor_finding *f =
+		doctor_find(d, probe, DOCTOR_MISSING,
+			    "a program's calls can't be watched (ptrace: %s)", strerror(-err));
 	first_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope);
 	if (!strcmp(scope, "2") || !strcmp(scope, "3"))
 		doctor_fix(d, f,
-			   "kernel.yama.ptrace_scope is %s: set it to 1 (from 3 only a reboot "
-			   "leads back)",
+			   "kernel.yama.ptrace_scope is %s, which forbids it: sysctl "
+			   "kernel.yama.ptrace_scope=1 (from 3 only a reboot leads back)",
 			   scope);
 	else if (is_filtered())
 		doctor_fix(d, f,
@@ -222,14 +237,16 @@ static void no_filter(struct doctor *d, const char *probe, int err)
 {
 	struct doctor_finding *f;
 	if (err == -EBUSY) {
-		f = doctor_find(d, probe, DOCTOR_MISSING,
-				"another supervisor listens to our system calls already");
+		f = doctor_find(
+			d, probe, DOCTOR_MISSING,
+			"another supervisor watches the calls of all that is started here already");
 		doctor_fix(d, f,
 			   "start warder outside of it: a process can have one seccomp listener "
 			   "(WSL 1 and some container runtimes take it)");
 		return;
 	}
-	f = doctor_find(d, probe, DOCTOR_MISSING, "a system call filter can't be listened to (%s)",
+	f = doctor_find(d, probe, DOCTOR_MISSING,
+			"a program's calls can't be made to wait for an answer (seccomp: %s)",
 			strerror(-err));
 	doctor_fix(d, f,
 		   "use Linux 5.9 or newer, and let the container's profile pass seccomp, "
@@ -268,7 +285,8 @@ void doctor_probe_ptrace(struct doctor *d, const char *probe)
 		no_ptrace(d, probe, err);
 	else
 		doctor_find(d, probe, DOCTOR_OK,
-			    "a child was seized, and its filter has our listener")
+			    "a test program was watched: its calls are seen, and can wait for an "
+			    "answer")
 			->took_us = doctor_clock() - begin;
 }
 
@@ -283,10 +301,12 @@ void doctor_probe_privileges(struct doctor *d, const char *probe)
 	if (!in_child(try_privileges, NULL)) {
 		doctor_find(
 			d, probe, DOCTOR_OK,
-			"no_new_privs holds: sudo and other setuid programs gain nothing inside");
+			"what runs inside gains no privileges: sudo and its like have none there");
 		return;
 	}
-	doctor_fix(d, doctor_find(d, probe, DOCTOR_MISSING, "no_new_privs can't be set"),
+	doctor_fix(d,
+		   doctor_find(d, probe, DOCTOR_MISSING,
+			       "a program can't be kept from gaining privileges (no_new_privs)"),
 		   "let the container's seccomp profile pass prctl(PR_SET_NO_NEW_PRIVS)");
 }
 
@@ -306,13 +326,13 @@ void doctor_probe_i386(struct doctor *d, const char *probe)
 {
 	bool runs = !in_child(try_i386, NULL);
 	doctor_find(d, probe, DOCTOR_OK, "%s",
-		    runs ? "this kernel runs 32-bit calls; they are watched, too"
-			 : "this kernel runs no 32-bit calls");
+		    runs ? "32-bit programs run here, and are watched, too"
+			 : "32-bit programs don't run on this kernel");
 }
 #else
 void doctor_probe_i386(struct doctor *d, const char *probe)
 {
 	doctor_find(d, probe, DOCTOR_OK,
-		    "they are not watched here: every call of theirs is refused");
+		    "32-bit programs are not watched here: every call of theirs is refused");
 }
 #endif

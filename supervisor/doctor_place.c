@@ -23,13 +23,14 @@ void doctor_probe_terminal(struct doctor *d, const char *probe)
 		doctor_fix(d,
 			   doctor_find(d, probe, DOCTOR_MISSING,
 				       "no pseudo-terminal can be made (%s)", strerror(errno)),
-			   "mount devpts at /dev/pts; until then questions need --answers");
+			   "mount devpts at /dev/pts; until then nobody is asked on a terminal "
+			   "(--answers, --ask socket)");
 		return;
 	}
 	doctor_find(d, probe, DOCTOR_OK, "%s",
 		    real >= 0 ? "questions can be asked here"
-			      : "no controlling terminal: run refuses without asking, or takes "
-				"--answers");
+			      : "this is no terminal: here warder run refuses without asking "
+				"(--ask socket asks elsewhere)");
 }
 
 static int try_directory(const char *dir, char *what, size_t n)
@@ -58,7 +59,7 @@ void doctor_probe_tmpdir(struct doctor *d, const char *probe)
 	int err = try_directory(dir, more, sizeof more);
 	if (!err) {
 		doctor_find(d, probe, *more ? DOCTOR_DEGRADED : DOCTOR_OK,
-			    "%s: private directories can be made%s", dir, more)
+			    "%s: each run can have a private directory there%s", dir, more)
 			->took_us = doctor_clock() - begin;
 		return;
 	}

@@ -217,7 +217,8 @@ void doctor_probe_refuse(struct doctor *d, const char *probe)
 		did_not_run(d, probe, err);
 	else if (was_refused(&a) && !exited_well(&a))
 		doctor_find(d, probe, DOCTOR_OK,
-			    "a shell was refused a file outside of its project, by name")
+			    "a test command was refused a file outside of its project, and the "
+			    "report names it")
 			->took_us = a.took_us;
 	else
 		doctor_fix(d,
@@ -236,12 +237,12 @@ void doctor_probe_grant(struct doctor *d, const char *probe)
 		did_not_run(d, probe, err);
 	else if (exited_well(&a) && engine_number(&a, "brokered") > 0)
 		doctor_find(d, probe, DOCTOR_OK,
-			    "after a yes it had the file in place, without a second run")
+			    "after a yes it had the file at once, without being run again")
 			->took_us = a.took_us;
 	else
 		doctor_fix(d,
 			   doctor_find(d, probe, DOCTOR_DEGRADED,
-				       "after a yes it did not get the file in place"),
+				       "after a yes it did not get the file"),
 			   "use --on-denial retry, which asks at the end and runs again");
 	tear_down(&a);
 }
@@ -260,18 +261,21 @@ void doctor_probe_fast(struct doctor *d, const char *probe)
 	else if (!tracer_has_fast())
 		doctor_fix(d,
 			   doctor_find(d, probe, DOCTOR_DEGRADED,
-				       "off (%s): 200 opens cost %lld stops: every watched call "
-				       "takes two",
+				       "every file that is opened is slowed (%s has no fast path): "
+				       "200 opens, %lld interruptions",
 				       u.machine, stops),
 			   "nothing to do; it is there on x86_64 only, and nothing is less safe");
 	else if (sites > 0 && stops < 200)
 		doctor_find(d, probe, DOCTOR_OK,
-			    "200 opens cost %lld stops: %lld call sites stop no more", stops, sites)
+			    "files are opened at nearly full speed: 200 opens, %lld interruptions, "
+			    "%lld places go without",
+			    stops, sites)
 			->took_us = a.took_us;
 	else
 		doctor_fix(d,
 			   doctor_find(d, probe, DOCTOR_DEGRADED,
-				       "200 opens cost %lld stops: every watched call takes two",
+				       "every file that is opened is slowed: 200 opens, %lld "
+				       "interruptions",
 				       stops),
 			   "nothing is less safe, only slower; this C library's calls can't be "
 			   "changed, or the kernel forbids writing to /proc/PID/mem");

@@ -160,23 +160,24 @@ void doctor_probe_sites(struct doctor *d, const char *probe)
 	int64_t begin = doctor_clock();
 
 	if (!tracer_has_fast()) {
-		doctor_find(d, probe, DOCTOR_OK, "none can go without a stop on this machine");
+		doctor_find(d, probe, DOCTOR_OK,
+			    "no call goes without an interruption on this machine");
 		return;
 	}
 	look_at_this_machine(d);
 	write_counts(d, &text);
 	const struct doctor_file *slow = first_slow(d);
-	struct doctor_finding *f =
-		doctor_find(d, probe, slow ? DOCTOR_DEGRADED : DOCTOR_OK,
-			    "call sites that can go without a stop: %s", buf_str(&text));
+	struct doctor_finding *f = doctor_find(
+		d, probe, slow ? DOCTOR_DEGRADED : DOCTOR_OK,
+		"places where files are opened, and how many can go without an interruption: %s",
+		buf_str(&text));
 	f->took_us = doctor_clock() - begin;
 	if (slow)
-		doctor_fix(
-			d, f,
-			"nothing is less safe, only slower: %s at 0x%llx of %s takes two stops a "
-			"call; warder doctor --json lists them all",
-			slow->sites.left[0].call, (unsigned long long)slow->sites.left[0].offset,
-			slow->path);
+		doctor_fix(d, f,
+			   "nothing is less safe, only slower: %s at 0x%llx of %s is interrupted "
+			   "at each call; warder doctor --json lists all such places",
+			   slow->sites.left[0].call, (unsigned long long)slow->sites.left[0].offset,
+			   slow->path);
 	if (buf_error(&text))
 		d->failed = true;
 	buf_free(&text);

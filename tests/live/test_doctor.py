@@ -140,18 +140,18 @@ class Doctor(RunCase):
     def test_ptrace_is_forbidden(self):
         found, status = self.lesser(f"{PTRACE}={errno.EPERM}")
         self.assertEqual(status, 1)
-        self.only(found, "ptrace", "missing", "can't be traced", "SYS_PTRACE")
+        self.only(found, "ptrace", "missing", "can't be watched", "SYS_PTRACE")
         self.only(found, "wall", "ok")
 
     def test_another_supervisor_listens(self):
         found, status = self.lesser("listener")
-        self.only(found, "ptrace", "missing", "listens", "outside")
+        self.only(found, "ptrace", "missing", "watches the calls", "outside")
         self.assertEqual(status, 1)
 
     def test_no_filter_can_be_set(self):
         found, status = self.lesser(f"{SECCOMP}={errno.EPERM}")
         self.assertEqual(status, 1)
-        self.only(found, "ptrace", "missing", "filter", "profile")
+        self.only(found, "ptrace", "missing", "made to wait", "profile")
 
     def test_no_descriptor_can_be_fetched(self):
         found, status = self.lesser(f"{PIDFD_GETFD}={errno.ENOSYS}")
@@ -163,7 +163,7 @@ class Doctor(RunCase):
         """As proc_mem.force_override has it: slower, and no less safe."""
         found, status = self.doctor(fixture("locked_kernel"))
         self.assertEqual(status, 0)
-        self.only(found, "fast", "degraded", "every watched call takes two", "only slower")
+        self.only(found, "fast", "degraded", "every file that is opened is slowed", "only slower")
         self.only(found, "refuse", "ok")
 
     @unittest.skipIf(os.getuid(), "only root can mount")
