@@ -56,6 +56,7 @@ struct denial {
 	bool nameless;	/* no path leads to it that a rule could say; `path` is only told */
 	bool moot;	/* a preset's `deny w`: programs try it and go on without. In the report,
 			 * not in what is suggested or said at the end */
+	bool sensitive; /* on the sensitive list: no --yes opens it; said at the end */
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
 	bool closed;	/* a saved rule or a preset decides even beside the rule that would be
 			 * suggested

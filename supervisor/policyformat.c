@@ -78,13 +78,6 @@ void policy_format_path(struct buf *out, const char *path, bool glob)
 	}
 }
 
-void policy_format_place(struct buf *out, const struct rule *rule)
-{
-	buf_add_str(out, rule->origin);
-	if (rule->line)
-		buf_addf(out, ":%u", rule->line);
-}
-
 void policy_format_rule(struct buf *out, const struct rule *rule)
 {
 	bool glob = rule->kind == RULE_GLOB || rule->kind == RULE_GLOB_EXACT;
@@ -97,4 +90,16 @@ void policy_format_rule(struct buf *out, const struct rule *rule)
 	policy_format_path(out, rule->path, glob);
 	if (rule->kind == RULE_EXACT || rule->kind == RULE_GLOB_EXACT)
 		buf_add_str(out, " exact");
+}
+
+void policy_format_place(struct buf *out, const struct rule *rule)
+{
+	buf_add_str(out, rule->origin);
+	if (rule->line)
+		buf_addf(out, ":%u", rule->line);
+	if (rule->source != RULE_LINE)
+		return;
+	buf_add_str(out, " (");
+	policy_format_rule(out, rule);
+	buf_add_char(out, ')');
 }

@@ -95,6 +95,7 @@ static void describe_call(const struct run *r, const struct waiter *w, const str
 	d->rule = ruling ? rule_place(ruling->rule) : NULL;
 	d->forbidden = ruling && ruling->rule && ruling->rule->effect == EFFECT_FORBID;
 	d->moot = ruling && judge_is_moot(ruling->rule);
+	d->sensitive = d->path && policy_sensitive_for(r->session->policy, d->path, d->access);
 	d->gained = ruling ? ruling->gained : 0;
 	const char *note = ruling && ruling->note ? ruling->note : w->verdict.note;
 	d->note = note ? strdup(note) : NULL;

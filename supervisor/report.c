@@ -293,6 +293,14 @@ static void add_part(struct buf *out, const struct plan_part *p, const struct de
 	buf_add_char(out, ')');
 }
 
+static bool is_sensitive(const struct plan_rule *r, const struct denial *denials)
+{
+	for (size_t i = 0; i < r->parts; i++)
+		if (denials[r->part[i].first].sensitive)
+			return true;
+	return false;
+}
+
 /* Each access that was refused apart is told apart: "read ~/f (cat, 2×), write (sh, 1×)". */
 static void add_rule_line(struct buf *out, const struct plan_rule *r, const struct denial *denials,
 			  const char *home)
@@ -314,11 +322,23 @@ static void add_rule_line(struct buf *out, const struct plan_rule *r, const stru
 		add_names(out, r->rest.needed);
 		buf_addf(out, " (%" PRIu64 "×)", r->rest.count);
 	}
+	if (is_sensitive(r, denials))
+		buf_add_str(out, "; on the sensitive list");
 	buf_add_str(out, "; to allow: warder policy allow ");
 	access_format(out, r->access);
 	buf_add_char(out, ' ');
 	shellword_add_path(out, r->path, home);
 	buf_add_str(out, r->kind == SCOPE_EXACT ? " exact\n" : "\n");
+}
+
+/* Whose word it was: a file and its line, or what was given to this run. */
+static void add_by(struct buf *out, const struct denial *d, const char *home)
+{
+	static const char own[] = "command line";
+	if (!d->rule)
+		return;
+	buf_add_str(out, strncmp(d->rule, own, strlen(own)) != 0 ? " by " : " by your ");
+	add_shown_path(out, d->rule, home);
 }
 
 /* No rule can be suggested; what decided is named. */
@@ -342,10 +362,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 				 : d->forbidden ? "forbidden"
 						: "denied");
 	}
-	if (d->rule) {
-		buf_add_str(out, " by ");
-		add_shown_path(out, d->rule, home);
-	}
+	add_by(out, d, home);
 	buf_add_char(out, '\n');
 }
 
@@ -366,10 +383,7 @@ static void add_why(struct buf *out, const struct denial *d, const char *home)
 				 : d->by == BY_USER ? "the answer was no"
 						    : "no rule allows it");
 	}
-	if (d->rule) {
-		buf_add_str(out, " by ");
-		add_shown_path(out, d->rule, home);
-	}
+	add_by(out, d, home);
 	add_note(out, d);
 }
 

@@ -214,6 +214,16 @@ class Why(RunCase):
         else:
             self.assertIn("(a file)", told)
 
+    def test_the_last_lines_say_whose_word_it_was(self):
+        key = self.write("home/.ssh/id_rsa", "k")
+        done = self.run_report("--rule", f"deny r {self.secret}", "--", "cat", self.secret, key)
+        self.assertIn(f"denied by your command line (deny r {self.secret})\n", done.err)
+        self.assertRegex(done.err, r"; on the sensitive list; to allow: warder policy allow r \S+/\.ssh/id_rsa\n")
+        denied, = [d for d in done.report["denials"] if d["path"] == self.secret]
+        self.assertEqual(f"command line (deny r {self.secret})", denied["rule"])
+        done = self.run_report("--deny", self.secret, "--", "cat", self.secret)
+        self.assertIn(f"forbidden by your command line (forbid {self.secret})\n", done.err)
+
     def test_usage(self):
         for words in (["a", "b"], ["--nope"], ["a", "read", "c"], ["--last", "a"], ["--yes", "a"], [""]):
             with self.subTest(words):
