@@ -2,6 +2,7 @@
 
 #include "tracer/buf.h"
 #include "tracer/outfile.h"
+#include "tracer/ownfile.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -86,10 +87,10 @@ static const struct entry *entry_at(const uint8_t *text, size_t len, size_t at)
 	return e;
 }
 
-static bool is_ours(int fd, mode_t type, struct stat *ret)
+/* Nobody else can write it. */
+static bool is_closed(int fd, struct stat *ret)
 {
-	return fstat(fd, ret) == 0 && (ret->st_mode & S_IFMT) == type && ret->st_uid == geteuid() &&
-	       !(ret->st_mode & 022);
+	return fstat(fd, ret) == 0 && ret->st_uid == geteuid() && !(ret->st_mode & 022);
 }
 
 /* A descriptor, or -1. */
@@ -98,7 +99,7 @@ static int open_dir(const struct sitefile *f)
 	struct stat st;
 	int fd AUTOCLOSE = outfile_open(f->dir, O_PATH | O_DIRECTORY, 0);
 
-	return fd >= 0 && is_ours(fd, S_IFDIR, &st) ? TAKE_FD(fd) : -1;
+	return fd >= 0 && is_closed(fd, &st) ? TAKE_FD(fd) : -1;
 }
 
 static bool head_is_right(const struct sitefile *f, const uint8_t *text, size_t len)
@@ -113,12 +114,12 @@ static bool head_is_right(const struct sitefile *f, const uint8_t *text, size_t 
 static void read_file(struct sitefile *f, int dir)
 {
 	struct stat st;
-	int fd AUTOCLOSE = openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd AUTOCLOSE = ownfile_open_at(dir, NAME, O_RDONLY);
 
 	free(f->text);
 	f->text = NULL;
 	f->len = 0;
-	if (fd < 0 || !is_ours(fd, S_IFREG, &st) || st.st_size > SITEFILE_SIZE_MAX)
+	if (fd < 0 || !is_closed(fd, &st) || st.st_size > SITEFILE_SIZE_MAX)
 		return;
 	f->text = malloc((size_t)st.st_size + 1);
 	ssize_t got = f->text ? read(fd, f->text, (size_t)st.st_size) : -1;
@@ -208,10 +209,9 @@ static void compose(const struct sitefile *f, struct buf *out)
 static int open_new(int dir)
 {
 	struct stat st, named;
-	int fd AUTOCLOSE = openat(dir, NEW_NAME,
-				  O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int fd AUTOCLOSE = ownfile_open_at(dir, NEW_NAME, O_WRONLY | O_CREAT);
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_ours(fd, S_IFREG, &st) ||
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_closed(fd, &st) ||
 	    fstatat(dir, NEW_NAME, &named, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != named.st_ino ||
 	    st.st_dev != named.st_dev || ftruncate(fd, 0) < 0)
 		return -1;
