@@ -3,6 +3,7 @@
 #include "agent/copilot.h"
 #include "agent/device.h"
 #include "agent/interrupt.h"
+#include "agent/termwidth.h"
 #include "supervisor/cli.h"
 #include "supervisor/escape.h"
 #include "tracer/json.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 struct login {
 	const char *host, *client_id; /* loans of argv */
@@ -124,11 +126,25 @@ static void release(struct login *l)
 	free(l->path);
 }
 
+static void put(struct buf *text)
+{
+	fwrite(buf_str(text), 1, text->len, stdout);
+	fflush(stdout);
+	buf_free(text);
+}
+
 static void say(struct buf *line)
 {
 	buf_add_char(line, '\n');
-	fwrite(buf_str(line), 1, line->len, stdout);
-	fflush(stdout);
+	put(line);
+}
+
+static void say_prose(struct buf *line)
+{
+	struct buf out = {0};
+	buf_add_char(line, '\n');
+	termwidth_wrap(&out, line, STDOUT_FILENO);
+	put(&out);
 	buf_free(line);
 }
 
@@ -277,7 +293,7 @@ static int conclude(const struct login *l, int err, const struct provider_error 
 		escape_add_str(&shown, l->path);
 		buf_addf(&line, "Signed in to %s; the token is kept in %s.%s", l->github.host,
 			 buf_str(&shown), err ? "" : "\nCopilot answers: warder agent -p 'hello'");
-		say(&line);
+		say_prose(&line);
 	}
 	buf_reset(&shown);
 	escape_add_str(&shown, why ? why : "");

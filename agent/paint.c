@@ -97,12 +97,14 @@ static void end_words(struct paint *p)
 
 void paint_line(struct paint *p, const char *mark, const char *line)
 {
-	struct buf out = {0};
+	struct buf out = {0}, text = {0};
 	end_words(p);
-	buf_add_str(&out, mark);
-	escape_add_str(&out, line);
-	buf_add_char(&out, '\n');
+	buf_add_str(&text, mark);
+	escape_add_str(&text, line);
+	buf_add_char(&text, '\n');
+	termwidth_wrap(&out, &text, fileno(p->side));
 	put(p, p->side, &out);
+	buf_free(&text);
 }
 
 static void on_text(void *arg, const char *bytes, size_t n)

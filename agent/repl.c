@@ -114,8 +114,8 @@ static void greet(struct repl *r)
 	escape_add_str(&out, session_project(a->session)->dir);
 	buf_add_str(&out, "\n/help lists the commands.\n");
 	if (a->log.id)
-		buf_addf(&out, "Going on in session %s, which has %zu messages.\n", a->log.id,
-			 a->convo.n);
+		buf_addf(&out, "Going on in session %s, which has %zu message%s.\n", a->log.id,
+			 a->convo.n, a->convo.n == 1 ? "" : "s");
 	fwrite(buf_str(&out), 1, out.len, stdout);
 	buf_free(&out);
 }

@@ -2,6 +2,7 @@
 
 #include "agent/chatlist.h"
 #include "agent/interrupt.h"
+#include "agent/termwidth.h"
 #include "agent/trust.h"
 #include "landlock/llabi.h"
 #include "supervisor/escape.h"
@@ -14,11 +15,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void put(struct buf *b)
 {
 	fwrite(buf_str(b), 1, b->len, stdout);
 	fflush(stdout);
+	buf_free(b);
+}
+
+/* Words to be read: on a terminal wrapped between them. */
+static void put_prose(struct buf *b)
+{
+	struct buf out = {0};
+	termwidth_wrap(&out, b, STDOUT_FILENO);
+	put(&out);
 	buf_free(b);
 }
 
@@ -59,11 +70,11 @@ static bool run_help(struct agent *a, const char *argument)
 	buf_add_str(&out,
 		    "Alt-Enter, or \\ at a line's end, goes on in the next line; Tab completes "
 		    "commands and paths.\nCtrl-C clears the line, or stops what runs. The model's "
-		    "tools, each behind the wall:\n");
+		    "tools, each behind the wall: ");
 	for (size_t i = 0; i < TOOL_COUNT; i++)
-		buf_addf(&out, "  %-12s %s\n", tools_at((enum tool_id)i)->name,
-			 tools_at((enum tool_id)i)->help);
-	put(&out);
+		buf_addf(&out, "%s%s", i ? ", " : "", tools_at((enum tool_id)i)->name);
+	buf_add_str(&out, ".\n");
+	put_prose(&out);
 	return true;
 }
 
@@ -144,7 +155,7 @@ static bool enable_model(struct agent *a, const char *model)
 		add_failure(&out, err, &error);
 	else
 		buf_add_str(&out, "Its terms are accepted for the account.\n");
-	put(&out);
+	put_prose(&out);
 	if (!interrupt_ending())
 		interrupt_clear();
 	return true;
@@ -166,7 +177,7 @@ static bool run_models(struct agent *a, const char *argument)
 			add_model(&out, &models.items[i]);
 	if (!err && !models.n)
 		buf_add_str(&out, "This provider lists none.\n");
-	put(&out);
+	put_prose(&out);
 	provider_models_free(&models);
 	if (!interrupt_ending())
 		interrupt_clear();
@@ -214,8 +225,8 @@ static bool run_detect(struct agent *a, const char *argument)
 	while (modes[now].mode != a->tools.mode)
 		now++;
 	buf_addf(&out, "wall:      %s\n", wall(&landlock));
-	buf_add_str(&out, "detection: ptrace sees each call that the kernel refused, with its path "
-			  "and errno;\n           what programs print is never read for it\n");
+	buf_add_str(&out, "detection: ptrace sees each refused call, with its path and errno;\n"
+			  "           what programs print is never read for it\n");
 	buf_addf(&out, "on denial: %s: %s\n", modes[now].word, modes[now].help);
 	buf_addf(&out, "questions: %s\n",
 		 a->tools.answers >= 0		     ? "on --events, answered on --answers"
@@ -225,7 +236,7 @@ static bool run_detect(struct agent *a, const char *argument)
 	if (a->tools.yes)
 		buf_add_str(&out,
 			    "           --yes: \"once\" to everything that is not sensitive\n");
-	put(&out);
+	put_prose(&out);
 	buf_free(&landlock);
 	return true;
 }
@@ -329,7 +340,7 @@ static bool list_denials(const struct agent *a, bool allowed)
 		if (a->denials.item[i].allowed == allowed)
 			add_denial(&out, &a->denials.item[i]);
 	bool any = out.len;
-	put(&out);
+	put_prose(&out);
 	return any;
 }
 
@@ -427,7 +438,7 @@ static void say_quota(struct agent *a)
 		escape_add_str(&out, buf_str(&line));
 		buf_add_char(&out, '\n');
 	}
-	put(&out);
+	put_prose(&out);
 	buf_free(&line);
 	if (!interrupt_ending())
 		interrupt_clear();
@@ -485,7 +496,8 @@ static bool run_resume(struct agent *a, const char *argument)
 	else if (agent_resume(a, *argument ? argument : NULL, &why))
 		say_error(why.text);
 	else {
-		printf("This is session %s now; it has %zu messages.\n", a->log.id, a->convo.n);
+		printf("This is session %s now; it has %zu message%s.\n", a->log.id, a->convo.n,
+		       a->convo.n == 1 ? "" : "s");
 		fflush(stdout);
 	}
 	return true;

@@ -1,5 +1,7 @@
 #include "agent/termwidth.h"
 
+#include "supervisor/prose.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,4 +17,12 @@ bool termwidth_is_capable(int fd)
 {
 	const char *term = getenv("TERM");
 	return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+void termwidth_wrap(struct buf *out, const struct buf *text, int fd)
+{
+	if (isatty(fd))
+		prose_hang(out, buf_str(text), termwidth(fd) - 1);
+	else
+		buf_add(out, buf_str(text), text->len);
 }

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include "tracer/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -10,3 +12,8 @@
 size_t termwidth(int fd);
 /* A terminal that knows escape sequences. */
 bool termwidth_is_capable(int fd);
+/*
+ * Append lines of words to be read (escaped already, each ending in a newline): where fd is a
+ * terminal wrapped for it between words (supervisor/prose.h), else as they are.
+ */
+void termwidth_wrap(struct buf *out, const struct buf *text, int fd);

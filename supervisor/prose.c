@@ -2,6 +2,7 @@
 
 #include "supervisor/escape.h"
 #include "tracer/json.h"
+#include "tracer/util.h"
 
 #include <string.h>
 
@@ -41,4 +42,38 @@ void prose_add(struct buf *out, const char *text, size_t col, size_t width)
 		buf_addf(out, "\n%*s", (int)col, "");
 	}
 	buf_add_char(out, '\n');
+}
+
+/* Bytes before which no line of it goes on. */
+static size_t label_len(const char *line, size_t width)
+{
+	static const char ours[] = "warder: ";
+	size_t indent = strspn(line, " ");
+	if (!strncmp(line, ours, strlen(ours)))
+		return strlen(ours);
+	const char *gap = strstr(line + indent, "  ");
+	if (!gap)
+		return indent;
+	size_t label = (size_t)(gap - line) + strspn(gap, " ");
+	return label <= width / 2 ? label : indent;
+}
+
+void prose_hang(struct buf *out, const char *text, size_t width)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		AUTOFREE
+		char *line = strndup(text, n);
+		if (!line) {
+			out->failed = true;
+			return;
+		}
+		size_t label = label_len(line, width);
+		AUTOFREE
+		char *before = strndup(line, label);
+		size_t col = before ? escape_width(before) : 0;
+		buf_add(out, line, label);
+		prose_add(out, line + label, col < width ? col : 0, width);
+		text += n + (text[n] == '\n');
+	}
 }

@@ -15,3 +15,8 @@ size_t prose_fitting(const char *text, size_t room);
  * the same column on, between words where the line has two.
  */
 void prose_add(struct buf *out, const char *text, size_t col, size_t width);
+/*
+ * Lines, each ending in a newline: what of one does not fit goes on below it, under the words that
+ * follow its label (behind "warder: ", or behind two spaces in its left half), else under its start.
+ */
+void prose_hang(struct buf *out, const char *text, size_t width);

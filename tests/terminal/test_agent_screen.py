@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -117,6 +118,25 @@ class Screen(unittest.TestCase):
             pass
         shown = t.wait_for("Done.")
         self.assertNotRegex(shown, "[⠀-⣿]")
+
+    def test_the_commands_fit_the_screen(self):
+        t = self.terminal(width=80, height=24)
+        self.start(t, assistant("one"))
+        t.keys("C-l")
+        t.line("/help")
+        shown = t.wait_for("list_dir, run_shell.")
+        self.assertIn("warder> /help\n", shown)  # all of it is there
+        self.assertLess(max(map(len, shown.splitlines())), 80)
+        t.keys("C-l")
+        t.line("/detect")
+        self.assertIn("\n           what programs print is never read", t.wait_for("on this terminal"))
+
+    def test_what_is_told_breaks_between_words(self):
+        t = self.terminal(width=60, height=24)
+        shown = t.run("clear; warder agent --endpoint http://127.0.0.1:9/v1 -p go")
+        told = re.search(r"^warder: .*127\.0\.0\.1.*\n((        \S.*\n)+)", shown, re.M)
+        self.assertTrue(told, shown)
+        self.assertLess(max(map(len, shown.splitlines())), 60)
 
     def test_entries_of_several_lines_and_completion(self):
         t = self.terminal(width=90, height=30)
