@@ -15,12 +15,17 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../slow"))
+import told  # noqa: E402
+
 WARDER = os.path.realpath(os.environ["WARDER"])
 FIXTURES = os.path.realpath(os.environ["FIXTURES"])
 NOBODY = 65534
 TIMEOUT = 30
 # On an emulated machine all takes longer: so many times as long.
 SLOW = int(os.environ.get("WARDER_SLOW", "1"))
+# ./dev test --slow: a test's reports are kept here, for tests/slow/both.py to compare.
+TOLD = os.environ.get("TOLD")
 STORM_US = str(200 * SLOW)  # between two signals of fixtures/storm.c
 
 
@@ -61,6 +66,18 @@ def call_here(name):
 def needs(*programs):
     missing = [p for p in programs if not shutil.which(p)]
     return unittest.skipIf(missing, "not installed: " + " ".join(missing))
+
+
+def by_chance(test):
+    """What is refused there is another thing each time, for a race or a kill decides: not to be compared."""
+    test.told = None
+    return test
+
+
+def counts_by_chance(test):
+    """How often something is refused there is another number each time: compared without."""
+    test.told = "uncounted"
+    return test
 
 
 def wait_until(true, seconds=10):
@@ -285,7 +302,11 @@ class RunCase(unittest.TestCase):
                 text = f.read()
         except FileNotFoundError:
             return None
-        return json.loads(text) if text else None
+        report = json.loads(text) if text else None
+        how = getattr(getattr(self, self._testMethodName), "told", "counted")
+        if report and how and TOLD:
+            told.keep(TOLD, self.id(), report, self.dir, how == "counted")
+        return report
 
     def native(self, *argv, input=None, timeout=TIMEOUT, **more):
         """Without warder."""

@@ -3,7 +3,7 @@
 
 import os
 
-from run_help import RunCase, both_users, main
+from run_help import RunCase, both_users, counts_by_chance, main
 
 PYTHON = "/usr/bin/python3"
 
@@ -50,6 +50,7 @@ os._exit(0)
 
 @both_users
 class Broker(RunCase):
+    @counts_by_chance
     def test_a_socket_does_not_land_below_the_directory_decided_on(self):
         self.assertStatus(self.native("git", "init", "-q", "."))
         done = self.run_report("--", PYTHON, "-c", BIND_RACE, "8")

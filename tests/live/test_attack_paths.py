@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from run_help import RunCase, both_users, main
+from run_help import RunCase, both_users, by_chance, main
 
 PYTHON = "/usr/bin/python3"
 
@@ -340,6 +340,7 @@ class Paths(RunCase):
         self.write("outside/tool", "#!/bin/sh\necho SECRET\n", 0o755)
         self.assertStatus(self.native("git", "init", "-q", "."))
 
+    @by_chance
     def test_no_attack_gets_through(self):
         done = self.run_report("--", PYTHON, "-c", ATTACKS, self.outside, timeout=60)
         self.assertStatus(done)

@@ -7,7 +7,7 @@ import select
 import subprocess
 import time
 
-from run_help import WARDER, Done, RunCase, both_users, main
+from run_help import WARDER, Done, RunCase, both_users, by_chance, main
 
 PYTHON = "/usr/bin/python3"
 
@@ -128,6 +128,7 @@ class Reach(RunCase):
         self.assertEqual(1, report["warder_report"], done)
         self.assertFalse(os.path.exists(os.path.join(self.project, "other")))
 
+    @by_chance
     def test_its_limits_are_its_own(self):
         done = self.run_report("--", PYTHON, "-c", LIMITS)
         self.assertStatus(done)

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import run_help
-from run_help import allow, both_users, fixture, needs
+from run_help import allow, both_users, counts_by_chance, fixture, needs
 
 NEW = ("--rule", "deny x .", "--rule", "allow rx ./new-*")
 COPIED = "a program ran from a sealed copy"
@@ -141,6 +141,7 @@ class BuiltInThisRun(ExecCase):
         self.assertEqual("126\n", done.out, done)
         self.assertEqual(["exec"], done.denials(os.path.join(self.project, "old"))[0]["access"], done)
 
+    @counts_by_chance
     def test_the_copy_is_what_was_decided_on(self):
         """The name is swapped all the time: what runs is one of the two, whole, or none."""
         self.outer("exec_probe")

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import unittest
 
-from run_help import WARDER, RunCase, both_users, fixture, main, needs
+from run_help import WARDER, RunCase, both_users, counts_by_chance, fixture, main, needs
 
 CALLS = fixture("message_calls")
 WAYS = ("64", "32", "socketcall") if os.uname().machine == "x86_64" else ("64",)
@@ -400,11 +400,13 @@ class Attacks(MessageCase):
         self.assertIn("sent EACCES", done.out, done)
         self.assertNoneCame(done)
 
+    @counts_by_chance
     def test_a_send_that_is_on_its_way_already(self):
         done = self.run_report("--", CALLS, "race", self.outside, timeout=60)
         self.assertEqual("made 40\n", done.out, done)
         self.assertNoneCame(done)
 
+    @counts_by_chance
     def test_an_address_or_a_descriptor_that_changes(self):
         for what in ("send", "sendfd"):
             with self.subTest(what):

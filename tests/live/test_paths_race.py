@@ -9,7 +9,7 @@ import os
 import re
 
 from path_help import PathCase
-from run_help import Talk, both_users, fixture, main
+from run_help import Talk, both_users, by_chance, fixture, main
 
 RACES = int(os.environ.get("WARDER_RACES", "850"))  # six ways, two users: 10,000 in all
 
@@ -41,6 +41,7 @@ class Races(SwapCase):
         counts = dict(re.findall(r"(\w+) (\d+)", done.out))
         return done, {name: int(n) for name, n in counts.items()}
 
+    @by_chance
     def test_what_is_not_granted_is_never_opened(self):
         for how in ("symlink", "exchange", "text", "dirfd", "cwd"):
             with self.subTest(how):
@@ -51,12 +52,14 @@ class Races(SwapCase):
                 self.assertGreater(n["good"], 0, done)
                 self.assertEqual({self.good + "/f"}, {d["path"] for d in done.denials(answer="allow")}, done)
 
+    @by_chance
     def test_nor_by_a_rule(self):
         done, n = self.race("symlink", ("--rule", f"allow r {self.good}/f exact", "--rule", f"deny r {self.bad}"))
         self.assertEqual(0, n["bad"], done)
         self.assertGreater(n["good"], 0, done)
         self.assertNothingAsked(done)
 
+    @by_chance
     def test_nothing_is_made_where_it_may_not(self):
         done, n = self.race("creat", answer=self.choose("session"))
         self.assertEqual(["f"], os.listdir(self.bad), done)
@@ -88,6 +91,7 @@ class CallRaces(PathCase):
                                os.listxattr(path), self.read(path) if path != here else sorted(os.listdir(here)))
         return found
 
+    @by_chance
     def test_what_is_not_allowed_is_never_touched(self):
         before = self.state(self.evil)
         done_of = {}

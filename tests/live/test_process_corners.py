@@ -7,7 +7,7 @@ and which trap is held by which test in tests/tree/test_traps.py.
 import os
 import signal
 
-from run_help import WARDER, RunCase, Talk, both_users, fixture, main, needs
+from run_help import WARDER, RunCase, Talk, both_users, by_chance, fixture, main, needs
 
 PROCS = fixture("procs")
 
@@ -52,9 +52,11 @@ class Corners(RunCase):
                 denial, = done.denials()  # one thing, refused and granted often
                 self.assertEqual(("allow", path), (denial["answer"], denial["path"]))
 
+    @by_chance
     def test_killed_at_every_moment(self):
         self.used_for_ever("kills", "150")
 
+    @by_chance
     def test_threads_vanish_in_an_exec_at_every_moment(self):
         self.used_for_ever("execs", "100")
 
@@ -98,6 +100,7 @@ class Corners(RunCase):
         self.assertGreater(q["pid"], 10, "as seen from outside")
         self.assertEqual(["cat", self.secret], q["argv"])
 
+    @by_chance
     def test_numbers_that_are_used_again(self):
         major, minor = (int(n) for n in os.uname().release.split(".")[:2])
         if self.uid != 0 or (major, minor) < (6, 14):

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from run_help import WARDER, RunCase, both_users, main, needs, wait_until
+from run_help import WARDER, RunCase, both_users, counts_by_chance, main, needs, wait_until
 
 OWN = sorted(os.sched_getaffinity(0))
 
@@ -134,6 +134,7 @@ class Processors(RunCase):
         self.assertEqual(done.out, "the same\n", done)
 
     @needs("python3")
+    @counts_by_chance
     def test_a_choice_for_another_thread_stands(self):
         refused = self.write(os.path.join(self.outside, "refused"), "x")
         done = self.run_report("--on-denial", "report", "--", "/usr/bin/python3", "-c", CHOOSE, refused,

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-from run_help import (SLOW, TIMEOUT, RunCase, Talk, allow, both_users, deny, fixture, main,
+from run_help import (SLOW, TIMEOUT, RunCase, Talk, allow, both_users, by_chance, counts_by_chance, deny, fixture, main,
                       scope_of, wait_until)
 
 
@@ -300,6 +300,7 @@ class Ask(RunCase):
             talk.answer(q, answer="allow")
         self.assertStatus(talk.finish())
 
+    @by_chance
     def test_an_answer_that_covers_another_question(self):
         talk, asked = self.two_at_once()
         talk.answer(asked[0], answer="allow", lifetime="session",
@@ -396,6 +397,7 @@ class Ask(RunCase):
 class Held(RunCase):
     """What a program can notice of having been held."""
 
+    @counts_by_chance
     def test_threads_that_are_all_refused(self):
         files = [self.write(f"outside/f{i}", f"{i}\n") for i in range(4)]
         for answer, errors in ((allow("session"), 0), (deny, 8 * 25 * len(files))):
@@ -406,6 +408,7 @@ class Held(RunCase):
                                  done.out)
                 self.assertEqual(sorted(files), sorted(q["path"] for q in done.asked), done)
 
+    @counts_by_chance
     def test_threads_once_each_path(self):
         files = [self.write(f"outside/f{i}", f"{i}\n") for i in range(4)]
         done = self.hold("--", fixture("run_threads"), "1", *files)

@@ -95,7 +95,8 @@ class Retry(RunCase):
             self.assertEqual([f"made {made}/{i:04}" for i in range(12)] + ["and at least 188 more", ""],
                              q["text"].split("\n"))
             self.assertEqual(3000, len(os.listdir(made)))
-            self.assertLess(done.report["engine"]["stops"], 2 * 200 + 300, how)
+            if done.report["engine"]["fast"]:
+                self.assertLess(done.report["engine"]["stops"], 2 * 200 + 300, how)
             shutil.rmtree(made)
 
     def test_nothing_changed_is_said_too(self):

@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from run_help import WARDER, RunCase, both_users, fixture, main
+from run_help import WARDER, RunCase, both_users, by_chance, fixture, main
 
 PYTHON = "/usr/bin/python3"  # not one of the tester's own
 
@@ -85,6 +85,7 @@ class Hung(RunCase):
         self.assertEqual(done.out[:13], "others go on\n", done)
         self.assertStatus(done)
 
+    @by_chance
     def test_another_thing_at_each_look(self):
         """What is looked up, judged and done is one of them, never the one that the symlink leads to."""
         secret = self.write("outside/secret", "found\n", 0o640)
