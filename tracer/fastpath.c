@@ -330,6 +330,22 @@ int fastpath_leave(struct fastpath *f, struct tracee *t)
 	return error;
 }
 
+bool fastpath_mend(struct fastpath *f, struct tracee *t)
+{
+	if (!f || !t->mm || t->at.arch != SYS_ARCH_X86_64)
+		return false;
+	struct mm_site *s = mm_site(t->mm, t->at.ip);
+	int mem AUTOCLOSE = s && s->site.nr ? patch_open(t->tid) : -ENOENT;
+	bool alone = t->mm->tasks == 1;
+	if (mem < 0 || patch_mend(mem, s, &f->marks, t->at.nr, alone) < 0)
+		return false;
+	if (alone) {
+		s->stub = 0;
+		s->hopeless = true; /* where one probe was, another may come */
+	}
+	return regs_again(t->tid, s->site.nr) == 0;
+}
+
 /* What has a stub and stops all the same: a call interrupted, or the text is another by now. */
 static void doubt(struct fastpath *f, struct tracee *t, struct mm_site *s)
 {

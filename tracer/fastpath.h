@@ -92,6 +92,11 @@ void fastpath_unblock(struct tracee *t);
  */
 int fastpath_leave(struct fastpath *f, struct tracee *t);
 /*
+ * A number that no call has: was it a changed site's, spoiled by a probe that is gone
+ * (patch_mend())? True: t is to go on, and makes the call that the program's code stands for.
+ */
+bool fastpath_mend(struct fastpath *f, struct tracee *t);
+/*
  * A plain call: count it, and change its site when that pays. True: t is to go on, and makes the
  * call by its stub; only where `may_divert`, since the stub's call may stop again.
  */

@@ -90,6 +90,13 @@ int fastpath_leave(struct fastpath *f, struct tracee *t)
 	return 0;
 }
 
+bool fastpath_mend(struct fastpath *f, struct tracee *t)
+{
+	(void)f;
+	(void)t;
+	return false;
+}
+
 bool fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent, bool may_divert)
 {
 	(void)f;

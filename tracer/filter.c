@@ -1,6 +1,7 @@
 #include "tracer/filter.h"
 
 #include "tracer/straighten.h"
+#include "tracer/stub.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -553,6 +554,8 @@ int filter_build(const struct filter_options *options, struct sock_filter *out, 
 		load(&p, offsetof(struct seccomp_data, nr));
 		if (arches[i].has_x32)
 			ret_if(&p, BPF_JGE, X32_BIT, RET_ERRNO(ENOSYS));
+		if (arches[i].wide && options->pass)
+			ret_if(&p, BPF_JGE, STUB_NEAREST, RET_TRACE);
 		search(&p, list, collect(arches[i].arch, list), arches[i].wide);
 		land(&p, other);
 	}

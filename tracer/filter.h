@@ -25,6 +25,7 @@
  * much in one. args[5] would not do: i386's SYSENTER keeps the stack in it.
  *
  * A call of the fast path passes by its mark; by the mark `look` only an open for reading does.
+ * With these marks a 64-bit number beyond all calls' stops (fastpath_mend()).
  *
  * Every stop of ours has FILTER_TRACE_DATA as its data: of several filters that want a tracer the
  * last one installed has its data seen, and another's TRACE is none of ours.

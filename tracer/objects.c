@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #define OBJECTS_MAX  1024
-#define FUNCTION_MAX 4096		/* bytes decoded for one site */
+#define FUNCTION_MAX 4096 /* bytes decoded for one site */
+#define SMALL_FILE   32768
 #define SLOTS_MAX    SITEFILE_SITES_MAX /* stubs in one object */
 #define SLOTS_SPARE  4			/* of them, for sites that a program comes to */
 #define SYSCALL_SIZE 2
@@ -101,6 +102,10 @@ static size_t measure_room(const struct maps_region *where, const struct elfmem_
 		return 0;
 	if (end > where->end)
 		end = where->end;
+	/* In a small file every call is near its end. */
+	if (where->end - where->start <= SMALL_FILE &&
+	    begin + STUB_NEAREST + SLOTS_MAX / 2 * STUB_SIZE <= end)
+		begin += STUB_NEAREST;
 	*ret_room = offset_of(where, begin);
 	size_t slots = begin < end ? (end - begin) / STUB_SIZE : 0;
 	return slots < SLOTS_MAX ? slots : SLOTS_MAX;

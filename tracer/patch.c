@@ -10,6 +10,7 @@
 
 #define SYSCALL_SIZE 2
 #define PAGE	     4096u
+#define BREAKPOINT   0xcc /* int3 */
 
 int patch_open(pid_t tid)
 {
@@ -142,9 +143,33 @@ bool patch_stands(int mem, const struct mm_site *s, const struct stub_marks *mar
 
 int patch_undo(int mem, const struct mm_site *s, const struct stub_marks *marks)
 {
-	if (!patch_stands(mem, s, marks))
+	uint64_t at = jump_of(&s->site);
+	uint8_t jump[STUB_JUMP], first;
+
+	if (!stub_stands(mem, s, marks, jump) || !holds(mem, at + 1, jump + 1, STUB_JUMP - 1) ||
+	    pread(mem, &first, 1, (off_t)at) != 1)
 		return -ENOENT;
-	return write_at(mem, jump_of(&s->site), s->site.before, STUB_JUMP);
+	if (first == jump[0])
+		return write_at(mem, at, s->site.before, STUB_JUMP);
+	if (first != BREAKPOINT && first != s->site.before[0])
+		return -ENOENT;
+	return write_at(mem, at + 1, s->site.before + 1, STUB_JUMP - 1);
+}
+
+int patch_mend(int mem, const struct mm_site *s, const struct stub_marks *marks, int64_t nr,
+	       bool alone)
+{
+	struct mm_site then = *s;
+	uint8_t jump[STUB_JUMP];
+
+	then.stub = s->site.syscall + (uint64_t)nr;
+	if (s->site.before[0] != STUB_MOV_EAX || s->site.before_len != STUB_JUMP ||
+	    !stub_stands(mem, &then, marks, jump))
+		return -ENOENT;
+	jump[0] = STUB_MOV_EAX;
+	if (!holds(mem, jump_of(&s->site), jump, STUB_JUMP))
+		return -ENOENT;
+	return alone ? patch_undo(mem, &then, marks) : 0;
 }
 
 int patch_switch(int mem, struct mm_site *s, const struct stub_marks *marks, enum stub_way way)

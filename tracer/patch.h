@@ -31,7 +31,18 @@ struct patch_job {
 void patch_sites(int mem, const struct stub_marks *marks, struct patch_job *job, size_t n);
 /* Do the jump and the stub stand there as they were written? */
 bool patch_stands(int mem, const struct mm_site *s, const struct stub_marks *marks);
-/* The instruction is put back, where the jump is still there. Only while nobody runs there. */
+/*
+ * The instruction is put back, where the jump is still there (its first byte may be a breakpoint's,
+ * or the file's again). Only while nobody runs there.
+ */
 int patch_undo(int mem, const struct mm_site *s, const struct stub_marks *marks);
+/*
+ * A uprobe (the kernel's own breakpoint: perf, bpftrace) that is taken away puts the file's first
+ * byte over a jump: with `mov $number,%eax` there, that loads the jump's distance instead, and the
+ * call has that number. Is it so with this site? And `alone`, nobody else running there, the
+ * instruction is put back. 0 or -ENOENT.
+ */
+int patch_mend(int mem, const struct mm_site *s, const struct stub_marks *marks, int64_t nr,
+	       bool alone);
 /* The stub goes this way from now on, whoever runs there. */
 int patch_switch(int mem, struct mm_site *s, const struct stub_marks *marks, enum stub_way way);

@@ -142,6 +142,19 @@ int regs_skip(pid_t tid, int64_t result)
 	return set(tid, &r);
 }
 
+int regs_again(pid_t tid, int64_t nr)
+{
+	struct user_regs_struct r;
+	int err = get(tid, &r);
+
+	if (err < 0)
+		return err;
+	r.rip -= 2;
+	r.rax = (uint64_t)nr;
+	r.orig_rax = (uint64_t)-1;
+	return set(tid, &r);
+}
+
 int regs_move(pid_t tid, const struct regs_call *call, unsigned i)
 {
 	struct user_regs_struct r;

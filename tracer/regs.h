@@ -47,6 +47,8 @@ int regs_begin_anew(pid_t tid);
 int regs_set_result(pid_t tid, int64_t result);
 /* At a seccomp stop: the call does not run and returns `result`. */
 int regs_skip(pid_t tid, int64_t result);
+/* At a seccomp stop of a 64-bit call: not this one, the same instruction once more with `nr`. */
+int regs_again(pid_t tid, int64_t nr);
 /* At a seccomp stop: instruction pointer and argument i become those of `call`. */
 int regs_move(pid_t tid, const struct regs_call *call, unsigned i);
 /* At any stop. */

@@ -210,5 +210,6 @@ int stub_build(const struct stub_site *site, const struct stub_marks *marks, uin
 	memset(stub, 0xcc, STUB_SIZE); /* int3 */
 	body(&in, site, marks);
 	jump_to(&to, at);
-	return in.far || to.far ? -ERANGE : 0;
+	bool near = at - (to.at + STUB_JUMP) < STUB_NEAREST;
+	return in.far || to.far || (near && site->before[0] == STUB_MOV_EAX) ? -ERANGE : 0;
 }

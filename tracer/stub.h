@@ -23,6 +23,12 @@
 #define STUB_SIZE     160
 #define STUB_INSN_MAX 15 /* x86's longest instruction */
 #define STUB_JUMP     5	 /* bytes of the jump that replaces the instruction */
+/*
+ * From a jump in the place of a `mov $imm,%eax` to its stub, at least: what a jump that was spoiled
+ * makes of that distance (patch_mend()) is no call's number.
+ */
+#define STUB_NEAREST 1024
+#define STUB_MOV_EAX 0xb8 /* the first byte of it */
 
 /* How a stub makes the call: one byte of it decides. */
 enum stub_way {
@@ -50,7 +56,7 @@ struct stub_marks {
 
 /*
  * The stub for this site at address `at`, and the jump to it. 0; -ERANGE: too far apart for a
- * jump.
+ * jump, or too near.
  */
 int stub_build(const struct stub_site *site, const struct stub_marks *marks, uint64_t at,
 	       uint8_t stub[STUB_SIZE], uint8_t jump[STUB_JUMP]);

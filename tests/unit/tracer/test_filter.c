@@ -1,5 +1,6 @@
 #include "tracer/filter.h"
 
+#include "tracer/stub.h"
 #include "tracer/sysent.h"
 
 #include <criterion/criterion.h>
@@ -303,6 +304,35 @@ Test(filter, marked_calls)
 	}
 	options = before;
 }
+
+#ifdef __x86_64__
+/* What a spoiled jump makes of its distance is a number beyond all calls'. */
+Test(filter, numbers_that_no_call_has)
+{
+	static const struct {
+		int nr;
+		uint32_t plain, fast;
+	} rows[] = {{STUB_NEAREST - 1, SECCOMP_RET_ALLOW, SECCOMP_RET_ALLOW},
+		    {STUB_NEAREST, SECCOMP_RET_ALLOW, TRACED},
+		    {0x3fffffff, SECCOMP_RET_ALLOW, TRACED},
+		    {0x40000000, SECCOMP_RET_ERRNO | ENOSYS, SECCOMP_RET_ERRNO | ENOSYS}};
+	const uint64_t args[6] = {0};
+	struct filter_options before = options;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		options.pass = 0;
+		build();
+		cr_expect_eq(ask(AUDIT_ARCH_X86_64, rows[i].nr, args), rows[i].plain, "%u", i);
+
+		options.pass = 0x1111;
+		build();
+		cr_expect_eq(ask(AUDIT_ARCH_X86_64, rows[i].nr, args), rows[i].fast, "%u", i);
+	}
+	for (const struct sysent *ent = sysents; ent < sysents + SYS_ID_COUNT; ent++)
+		cr_expect_lt(ent->nr[SYS_ARCH_X86_64], STUB_NEAREST);
+	options = before;
+}
+#endif
 
 Test(filter, arguments)
 {

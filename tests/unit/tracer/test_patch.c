@@ -201,3 +201,48 @@ Test(patch, many_at_once)
 		text_free(&t);
 	}
 }
+
+/* What a probe leaves that was put over the jump and taken away: the file's byte, then the jump's.
+ */
+Test(patch, what_a_probe_spoiled_is_mended)
+{
+	static const bool alone[] = {true, false};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct text t = text_new(0x100);
+		uint64_t at = (uintptr_t)jump_of(&t);
+		int64_t distance = (int64_t)(t.s.stub - t.s.site.syscall);
+		uint8_t spoiled[sizeof(code)];
+
+		cr_assert_eq(patch(&t), 0);
+		cr_expect_eq(patch_mend(t.mem, &t.s, &marks, distance, alone[i]), -ENOENT);
+		write_byte(&t, at, code[0]);
+		memcpy(spoiled, jump_of(&t), sizeof(spoiled));
+		cr_expect_eq(patch_mend(t.mem, &t.s, &marks, distance + 1, alone[i]), -ENOENT);
+		cr_expect_eq(patch_mend(t.mem, &t.s, &marks, SYS_openat, alone[i]), -ENOENT);
+		cr_expect_arr_eq(jump_of(&t), spoiled, sizeof(spoiled));
+		t.s.stub = 0; /* it was doubted meanwhile */
+		cr_expect_eq(patch_mend(t.mem, &t.s, &marks, distance, alone[i]), 0);
+		cr_expect_arr_eq(jump_of(&t), alone[i] ? code : spoiled, sizeof(code));
+		text_free(&t);
+	}
+}
+
+/* Also under a breakpoint, which is not ours to take away. */
+Test(patch, what_a_probe_is_put_over_is_undone)
+{
+	static const uint8_t first[] = {0xcc, 0xb8, 0x90};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct text t = text_new(0x100);
+		uint8_t expected[sizeof(code)];
+
+		cr_assert_eq(patch(&t), 0);
+		write_byte(&t, (uintptr_t)jump_of(&t), first[i]);
+		memcpy(expected, i < 2 ? code : jump_of(&t), sizeof(code));
+		expected[0] = first[i];
+		cr_expect_eq(patch_undo(t.mem, &t.s, &marks), i < 2 ? 0 : -ENOENT);
+		cr_expect_arr_eq(jump_of(&t), expected, sizeof(code));
+		text_free(&t);
+	}
+}

@@ -430,19 +430,22 @@ Test(stub, places_are_those_of_the_code)
 	each_site(places_are_true);
 }
 
-Test(stub, too_far_apart)
+Test(stub, too_far_apart_or_too_near)
 {
-	struct stub_site site = {.syscall = 0x7f0000001000, .before_len = 5, .nr = SYS_openat};
-	static const int64_t far[] = {INT64_C(1) << 31, -(INT64_C(1) << 31) - 200,
-				      INT64_C(1) << 40};
-	static const int64_t near[] = {0x7fffff00, -0x7fffff00, 4096};
+	struct stub_site site = {.syscall = 0x7f0000001000,
+				 .before = {STUB_MOV_EAX},
+				 .before_len = 5,
+				 .nr = SYS_openat};
+	static const int64_t wrong[] = {INT64_C(1) << 31, -(INT64_C(1) << 31) - 200,
+					INT64_C(1) << 40, STUB_NEAREST - 1};
+	static const int64_t right[] = {0x7fffff00, -0x7fffff00, 4096, STUB_NEAREST};
 	uint8_t stub[STUB_SIZE], jump[STUB_JUMP];
 
-	for (unsigned i = 0; i < 3; i++) {
-		cr_expect_eq(stub_build(&site, &marks, site.syscall + (uint64_t)far[i], stub, jump),
-			     -ERANGE);
-		cr_expect_eq(
-			stub_build(&site, &marks, site.syscall + (uint64_t)near[i], stub, jump), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t at = site.syscall + (uint64_t)wrong[i];
+		cr_expect_eq(stub_build(&site, &marks, at, stub, jump), -ERANGE, "%u", i);
+		at = site.syscall + (uint64_t)right[i];
+		cr_expect_eq(stub_build(&site, &marks, at, stub, jump), 0, "%u", i);
 	}
 }
 
