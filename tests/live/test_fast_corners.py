@@ -161,6 +161,14 @@ class Corners(FastCase):
         self.assertEqual("wrong 0, lost 0\n", on.out)
         self.assertEqual(100, on.denials(self.secret)[0]["count"])
 
+    def test_text_that_is_compared_with_its_file(self):
+        """It finds the jumps and the stubs, nothing else, and lives with them."""
+        program = fixture("fast_corners")
+        for fast, some in (("on", "some"), ("off", "none")):
+            done = self.run_report("--on-denial", "report", "--fast", fast, "-x", program, "--", program, "text", self.good,
+                                   self.secret)
+            self.assertEqual((0, f"wrong 0, jumps {some}, stubs {some}, others 0\n"), (done.status, done.out), done)
+
     def test_breakpoints_of_another(self):
         """Where an int3 stands nothing is changed; one that is put over a jump is found again there."""
         self.assertEqual("wrong 0, hits 216\n", self.way("breakpoint").out)

@@ -5,6 +5,7 @@ and where it reads reports, it passes with it on, too, and both tell the same of
 tests/live/run_help.py keeps each test's reports in TOLD, in their order (told.py).
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -40,12 +41,20 @@ def run(words, directory, warder):
     return subprocess.run([sys.executable, *words], env=env, check=False).returncode
 
 
+def is_off(warder, place):
+    """Is that its default?"""
+    done = subprocess.run([warder, "run", "-q", "--json", "--", "true"], cwd=place, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])["engine"]["fast"] is False
+
+
 def main():
     reason = LEFT_OUT.get("/".join(os.path.realpath(sys.argv[1]).split("/")[-2:]))
     if reason:
         print(f"skipped: {reason}")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="warder-told-") as top:
+        if not is_off(os.environ["WARDER_FAST_OFF"], top):
+            return f"{os.environ['WARDER_FAST_OFF']} has the fast path on"
         off, on = (os.path.join(top, f"fast path {word}") for word in ("off", "on"))
         status = run(sys.argv[1:], off, os.environ["WARDER_FAST_OFF"])
         if status or not os.listdir(off):

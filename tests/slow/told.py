@@ -1,7 +1,8 @@
 """
 What the reports of a test tell, kept in a file so that two runs of the test can be compared: all that is about what
 was refused, asked and granted. Left out are times, process numbers, the test's own directory and the order, for
-which of two processes is first is chance.
+which of two processes is first is chance; and what is suggested: it follows from the rest, and from whether a name that
+was drawn by lot looks like it.
 """
 
 import collections
@@ -10,13 +11,13 @@ import os
 import re
 import sys
 
-CHANCE = ("t_ms", "pid", "path_b64")  # of a denial
+CHANCE = ("t_ms", "pid")  # of a denial
 # Names that programs, the tests and warder draw by lot; numbers of processes.
 DRAWN = [
     (re.compile(r"/proc/\d+\b"), "/proc/PID"),
     (re.compile(r"\b(task/|hsperfdata_\w+/|\.tmp-)\d+"), r"\1PID"),
     (re.compile(r'("given": )"\d+"'), r'\1"PID"'),
-    (re.compile(r"(\.warder-pool-|warder-\w+-|/Cu|/wl|/tmp|/cc|/sed|/t(?=[A-Za-z0-9]{6}\b))[A-Za-z0-9_]{6,}\b"), r"\1*"),
+    (re.compile(r"(\.warder-pool-|warder-\w+-|/Cu|/wl|/tmp\.?|/cc|/sed|/t(?=\w{6}\b))[A-Za-z0-9_]{6,}\b"), r"\1*"),
     (re.compile(r"(\bproject-|\bpack-|\bobjects/)[0-9a-f]{2,}(/[0-9a-f]{38})?\b"), r"\1*"),
     (re.compile(r"\.[0-9a-f]{8}\.part\b"), ".*.part"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d_]+Z"), "DATE"),
@@ -35,11 +36,12 @@ def sentences(report, place, counts):
     """What it tells, each thing as one line."""
     for what in ("status", "runs"):
         yield f"{what} {json.dumps(report[what])}"
-    for what in ("denials", "grants", "suggested"):
+    for what in ("denials", "grants"):
         for thing in report[what]:
-            if isinstance(thing, dict):
-                thing = {k: v for k, v in thing.items() if k not in CHANCE and (counts or k != "count")}
-            yield f"{what} {plain(json.dumps(thing, sort_keys=True), place)}"
+            left = {k: v for k, v in thing.items() if k not in CHANCE and not k.endswith("_b64")}
+            if not counts:
+                left.pop("count", None)
+            yield f"{what} {plain(json.dumps(left, sort_keys=True), place)}"
     for note in report["engine"]["notes"]:
         yield f"notes {plain(note, place)}"
 
