@@ -40,11 +40,11 @@ def both_users(cls):
 
 def remove_tree(path):
     """All of it, whatever modes its directories have: an ordinary user may have shut itself out."""
-    for top, dirs, _ in os.walk(path):
+    for _, dirs, _, at in os.fwalk(path):  # by descriptors: a path may be longer than PATH_MAX
         for name in dirs:
-            below = os.path.join(top, name)
-            if not os.path.islink(below) and not os.access(below, os.R_OK | os.W_OK | os.X_OK):
-                os.chmod(below, stat.S_IRWXU)
+            mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode) and not os.access(name, os.R_OK | os.W_OK | os.X_OK, dir_fd=at):
+                os.chmod(name, stat.S_IRWXU, dir_fd=at)
     shutil.rmtree(path)
 
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from run_help import WARDER, RunCase, both_users, fixture, main, needs
+from run_help import WARDER, RunCase, both_users, by_chance, fixture, main, needs
 
 # One call a line of stdin; each answers with a line.
 SERVE = """
@@ -67,15 +67,18 @@ class Exchanged(RunCase):
                 self.assertGreater(int(refused), 5, done)
         self.assertIsNone(swap.poll())
 
+    @by_chance
     def test_a_file_and_a_hard_link(self):
         os.link(self.secret, self.other)
         self.own(self.other)
         self.check("deny w no/secret", self.good, self.other, self.good)
 
+    @by_chance
     def test_a_file_and_a_symlink(self):
         os.symlink("../no/secret", self.other)
         self.check("deny w no", self.good, self.other, self.good)
 
+    @by_chance
     def test_a_directory_and_a_symlink(self):
         self.write("project/dir/a/secret")
         os.symlink("../no", os.path.join(self.project, "dir", "b"))
