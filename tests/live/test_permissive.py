@@ -6,7 +6,7 @@ import re
 import shutil
 import unittest
 
-from run_help import RunCase, both_users, fixture, main, needs
+from run_help import RunCase, both_users, counts_by_chance, fixture, main, needs
 
 
 
@@ -215,6 +215,7 @@ class Same(RunCase):
         return hold
 
     @needs("git")
+    @counts_by_chance
     def test_git(self):
         def fill():
             self.write("home/.gitconfig", "[user]\n\tname = N\n\temail = n@h\n")

@@ -17,7 +17,7 @@ DRAWN = [
     (re.compile(r"/proc/\d+\b"), "/proc/PID"),
     (re.compile(r"\b(task/|hsperfdata_\w+/|\.tmp-)\d+"), r"\1PID"),
     (re.compile(r'("given": )"\d+"'), r'\1"PID"'),
-    (re.compile(r"(\.warder-pool-|warder-\w+-|/Cu|/wl|/tmp\.?|/cc|/sed|/t(?=\w{6}\b))[A-Za-z0-9_]{6,}\b"), r"\1*"),
+    (re.compile(r"(\.warder-pool-|warder-\w+-|/Cu|/wl|/tmp\.?|/cc|/sed|/packs_|/t(?=\w{6}\b))[A-Za-z0-9_]{6,}\b"), r"\1*"),
     (re.compile(r"(\bproject-|\bpack-|\bobjects/)[0-9a-f]{2,}(/[0-9a-f]{38})?\b"), r"\1*"),
     (re.compile(r"\.[0-9a-f]{8}\.part\b"), ".*.part"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d_]+Z"), "DATE"),
