@@ -126,7 +126,8 @@ def restrict(rules):
 
 def in_wall(rules, script):
     """Runs a Python expression's list in a child behind these rules; its value as JSON."""
-    code = (f"import sys, json, os; sys.path[:0] = {sys.path[:1]!r}\nfrom policy_help import restrict\n"
+    here = os.path.dirname(os.path.abspath(__file__))
+    code = (f"import sys, json, os; sys.path.insert(0, {here!r})\nfrom policy_help import restrict\n"
             f"restrict([(p, set(r)) for p, r in json.loads(sys.argv[1])])\n{script}")
     env = dict(os.environ, WARDER=WARDER)
     out = subprocess.run([sys.executable, "-c", code, json.dumps([(p, sorted(r)) for p, r in rules])], env=env,
