@@ -127,7 +127,8 @@ bool policy_sensitive_for(const struct policy *p, const char *path, uint32_t mas
 /* A path as a policy line has it: quoted and escaped where needed, any bytes; glob: wildcards stay.
  */
 void policy_format_path(struct buf *out, const char *path, bool glob);
-/* Where the rule stands: its origin, and ":LINE" where it has one; of the command line's the rule. */
+/* Where the rule stands: its origin, and ":LINE" where it has one; of the command line's the rule.
+ */
 void policy_format_place(struct buf *out, const struct rule *rule);
 /* "allow", "ask", "deny", "forbid". */
 const char *effect_name(enum effect e);

@@ -17,6 +17,7 @@ size_t prose_fitting(const char *text, size_t room);
 void prose_add(struct buf *out, const char *text, size_t col, size_t width);
 /*
  * Lines, each ending in a newline: what of one does not fit goes on below it, under the words that
- * follow its label (behind "warder: ", or behind two spaces in its left half), else under its start.
+ * follow its label (behind "warder: ", or behind two spaces in its left half), else under its
+ * start.
  */
 void prose_hang(struct buf *out, const char *text, size_t width);

@@ -354,9 +354,10 @@ Test(report, summary_of_others, .timeout = 10)
 	cr_assert(denial_add(&r.denials, &d));
 	struct buf b = {0};
 	report_summary(&r, "/home/u", &b);
-	cr_expect_str_eq(buf_str(&b),
-			 "warder: refused create ~/.ssh/id (npm, 1×); forbidden by your command line\n",
-			 "%s", buf_str(&b));
+	cr_expect_str_eq(
+		buf_str(&b),
+		"warder: refused create ~/.ssh/id (npm, 1×); forbidden by your command line\n",
+		"%s", buf_str(&b));
 	buf_free(&b);
 	report_release(&r);
 }
