@@ -155,6 +155,13 @@ bool filter_passes_call(const struct filter_options *options, const struct sysen
 	return !options->see_changes || (flags >= 0 && !(args[flags] & FLAGS_OF_CHANGE));
 }
 
+bool filter_opens_nothing(const struct sysent *ent, const uint64_t args[6])
+{
+	int flags = flags_arg(ent);
+
+	return flags >= 0 && (args[flags] & O_PATH);
+}
+
 /* A marked call passes, or reports. */
 static void fast_body(struct program *p, const struct sysent *ent)
 {

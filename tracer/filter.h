@@ -88,6 +88,8 @@ bool filter_passes(const struct sysent *ent);
 /* Would a call with these arguments pass by the fast path's mark? */
 bool filter_passes_call(const struct filter_options *options, const struct sysent *ent,
 			const uint64_t args[6]);
+/* Does it pass unmarked, for it opens nothing (O_PATH)? */
+bool filter_opens_nothing(const struct sysent *ent, const uint64_t args[6]);
 /* Does it change whom its thread is to the kernel: ids, groups, capabilities, user namespace? */
 bool filter_changes_identity(const struct sysent *ent);
 /* Do this row's calls wait at the door before they run? */

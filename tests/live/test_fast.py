@@ -161,6 +161,19 @@ class Fast(FastCase):
         on, off = self.both_ways("python3", "-c", script, args=("--rule", "deny write made"))
         self.assertEqual({"13"}, set(on.out.split()), on)
 
+    def test_what_opens_nothing_is_not_told(self):
+        """O_PATH: no right is needed; what fails there fails by the file permissions alone."""
+        self.write("project/shut/in", "x")
+        os.chmod(os.path.join(self.project, "shut"), 0)
+        script = ("import os\n"
+                  "for i in range(50):\n"
+                  "    os.close(os.open('good', os.O_RDONLY))\n"
+                  "    try: os.close(os.open('shut/in', os.O_PATH))\n"
+                  "    except OSError as e: print(e.errno)\n")
+        on, off = self.both_ways("python3", "-c", script)
+        self.assertEqual([] if self.uid == 0 else ["13"] * 50, on.out.split())
+        self.assertEqual([], on.report["denials"])
+
     def test_what_stops(self):
         """A refused open costs one stop, one that is done in its place two."""
         opener, times = self.build(), 300
