@@ -3,6 +3,7 @@ What the tests of `warder run` share: a directory of its own for each test, both
 time limit, and a peer that answers questions over --events/--answers.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -42,9 +43,10 @@ def remove_tree(path):
     """All of it, whatever modes its directories have: an ordinary user may have shut itself out."""
     for _, dirs, _, at in os.fwalk(path):  # by descriptors: a path may be longer than PATH_MAX
         for name in dirs:
-            mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode) and not os.access(name, os.R_OK | os.W_OK | os.X_OK, dir_fd=at):
-                os.chmod(name, stat.S_IRWXU, dir_fd=at)
+            with contextlib.suppress(FileNotFoundError):  # who is ending may be clearing up, too
+                mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode) and not os.access(name, os.R_OK | os.W_OK | os.X_OK, dir_fd=at):
+                    os.chmod(name, stat.S_IRWXU, dir_fd=at)
     shutil.rmtree(path)
 
 
