@@ -147,7 +147,7 @@ static void on_asked_by_caller(void *self, const struct question *q)
 	struct run *r = (struct run *)((char *)self - offsetof(struct run, answer_timer));
 	(void)q;
 	if (!r->answer_timer && loop_add_timer(r->loop, 0, on_turn, r, &r->answer_timer))
-		run_fail(r, -ENOMEM, "a question can't be put");
+		run_fail(r, -ENOMEM, "nobody can be asked");
 }
 
 static int add_caller(struct run *r)

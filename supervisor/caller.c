@@ -26,5 +26,5 @@ void caller_add(struct run *r, const struct waiter *w, struct denial *d)
 		return;
 	int err = tracer_stack(r->tracer, w->who, STACK_FRAMES, &d->stack);
 	if (err && err != -ESRCH)
-		run_say(r, "no stack for %s: %s", d->path, strerror(-err));
+		run_say(r, "who made the call for %s is not known: %s", d->path, strerror(-err));
 }

@@ -181,9 +181,10 @@ void changes_write(const struct changes *c, size_t lines, struct buf *out)
 	for (size_t i = 0; i < shown; i++)
 		buf_addf(out, "%s %s\n", verbs[c->item[i].kind], c->item[i].path);
 	if (c->len > shown)
-		buf_addf(out, "and %s%zu more\n", c->full ? "at least " : "", c->len - shown);
+		buf_addf(out, "and %s%zu more change%s\n", c->full ? "at least " : "",
+			 c->len - shown, c->len - shown == 1 ? "" : "s");
 	else if (c->full)
-		buf_add_str(out, "and more\n");
+		buf_add_str(out, "and more changes\n");
 }
 
 bool changes_are_enough(const struct changes *c)

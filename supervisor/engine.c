@@ -127,7 +127,7 @@ static int begin(struct run *r)
 	if (!err && environ_get(environ, "LD_LIBRARY_PATH"))
 		err = tracer_prepare(r->tracer);
 	if (err)
-		return run_refuse(r, err, "the tracer: %s", strerror(-err));
+		return run_refuse(r, err, "the command can't be watched: %s", strerror(-err));
 	const struct tracer_spawn s = description(r);
 	tracer_begin(r->tracer, &s);
 	return 0;
@@ -150,7 +150,9 @@ static int spawn(struct run *r)
 	size_t n = tracer_fds(r->tracer, fds);
 	for (size_t i = 0; !err && i < n; i++)
 		err = loop_add_fd(r->loop, fds[i], EPOLLIN, on_door, r, &r->door_watch[i]);
-	return err ? run_refuse(r, err, "the door: %s", strerror(-err)) : 0;
+	return err ? run_refuse(r, err, "calls can't be made to wait for an answer: %s",
+				strerror(-err))
+		   : 0;
 }
 
 /* Nobody is there to answer any more; the kernel's SIGHUP reaches us by itself and is passed on. */
@@ -189,7 +191,7 @@ static int supervise(struct run *r)
 	r->rerun_useful = false;
 	int err = open_terminal(r);
 	if (err)
-		run_refuse(r, err, "the terminal: %s", strerror(-err));
+		run_refuse(r, err, "the command can't be given a terminal: %s", strerror(-err));
 	if (!err)
 		err = prepare_ruleset(r);
 	if (!err)

@@ -404,7 +404,8 @@ static void paint_others(struct buf *out, const struct prompt_view *v)
 		buf_free(&text);
 	}
 	if (v->waiting > shown + 1)
-		buf_addf(out, "  %*sand %zu more\n", LABEL_WIDTH, "", v->waiting - shown - 1);
+		buf_addf(out, "  %*sand %zu more question%s\n", LABEL_WIDTH, "",
+			 v->waiting - shown - 1, v->waiting - shown == 2 ? "" : "s");
 }
 
 static bool is_shown(const struct key *k, const struct question *q, const struct prompt_view *v)

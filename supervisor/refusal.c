@@ -256,7 +256,7 @@ static void begin_probe(struct run *r, struct waiter *w)
 		waiter_tell_holding(r);
 		return;
 	}
-	run_say(r, "a %s could not be looked at: %s", w->call->ent->name, strerror(-err));
+	run_say(r, "a call of %s could not be looked at: %s", w->call->ent->name, strerror(-err));
 	waiter_refuse(r, w);
 }
 
@@ -284,8 +284,8 @@ static void look_at_refused(struct run *r, struct waiter *w)
 	if (err) {
 		/* -ESRCH: gone. Anything else: unknown is refused. */
 		if (err != -ESRCH)
-			run_say(r, "a refused %s could not be looked at: %s", w->call->ent->name,
-				strerror(-err));
+			run_say(r, "a refused call of %s could not be looked at: %s",
+				w->call->ent->name, strerror(-err));
 		waiter_refuse(r, w);
 		return;
 	}

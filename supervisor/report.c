@@ -440,8 +440,12 @@ static void add_lines(const struct report *r, const struct plan_rules *rules, co
 		written++;
 	}
 	if (total > written)
-		buf_addf(out, "warder: %s: and %zu more\n",
-			 r->denials.item[0].unwalled ? "would refuse" : "refused", total - written);
+		buf_addf(
+			out,
+			r->denials.item[0].unwalled
+				? "warder: would refuse: and %zu more; --report has them all\n"
+				: "warder: refused: and %zu more; all of them: warder why --last\n",
+			total - written);
 }
 
 void report_summary(const struct report *r, const char *home, struct buf *out)

@@ -92,7 +92,7 @@ class Retry(RunCase):
             self.assertStatus(done)
             self.assertEqual("0\nrefused\n", done.out)
             q, = done.reruns
-            self.assertEqual([f"made {made}/{i:04}" for i in range(12)] + ["and at least 188 more", ""],
+            self.assertEqual([f"made {made}/{i:04}" for i in range(12)] + ["and at least 188 more changes", ""],
                              q["text"].split("\n"))
             self.assertEqual(3000, len(os.listdir(made)))
             if done.report["engine"]["fast"]:

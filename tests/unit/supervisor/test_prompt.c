@@ -211,7 +211,7 @@ Test(prompt, several_wait)
 	char *text = painted(&q, &v);
 	cr_assert(strstr(text, "warder: cat asks to read  (4 questions wait)\n"), "%s", text);
 	cr_assert(strstr(text, "  waiting  cat: read ~/b\n"), "%s", text);
-	cr_assert(strstr(text, "           and 2 more\n"), "%s", text);
+	cr_assert(strstr(text, "           and 2 more questions\n"), "%s", text);
 	cr_assert(strstr(text, "[A] all of them"), "%s", text);
 	cr_assert(!strstr(text, "goes to all;"));
 	v.group = true;

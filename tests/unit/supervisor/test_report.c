@@ -259,9 +259,11 @@ Test(report, summary_is_short, .timeout = 10)
 		struct buf b = {0};
 		report_summary(&r, "/home/u", &b);
 		cr_expect_eq(count_lines(buf_str(&b)), n < 5 ? n : 5, "%zu: %s", n, buf_str(&b));
-		cr_expect_eq(strstr(buf_str(&b), " more\n") != NULL, n > 5, "%zu", n);
+		cr_expect_eq(strstr(buf_str(&b), " more; ") != NULL, n > 5, "%zu", n);
 		if (n == 7)
-			cr_expect(strstr(buf_str(&b), "warder: refused: and 3 more\n"));
+			cr_expect(strstr(
+				buf_str(&b),
+				"warder: refused: and 3 more; all of them: warder why --last\n"));
 		buf_free(&b);
 		report_release(&r);
 	}
