@@ -5,14 +5,14 @@
 # DIR/root.ext4: the same, as the disk that tests/arm64/guest.sh starts from. Needs root, for its owners.
 # 77: it can't be had here, with the reason on stderr.
 set -euo pipefail
-dir=$(readlink -f "$1")
+dir=$(readlink -m "$1")
 suite=bookworm
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 here=$(dirname "$(readlink -f "$0")")
 
 compiler=(gcc-12-aarch64-linux-gnu cpp-12-aarch64-linux-gnu libgcc-12-dev-arm64-cross)
 libraries=(libc6-dev libcurl4-openssl-dev libcjson-dev libedit-dev libmd4c-dev libunwind-dev libzstd-dev libcriterion-dev)
-programs=(base-files base-passwd bash coreutils dash diffutils findutils grep gzip hostname kmod libc-bin login mawk
+programs=(base-files base-passwd bash coreutils dash diffutils e2fsprogs findutils grep gzip hostname kmod libc-bin login mawk
     mount passwd perl-base procps python3 sed tar util-linux gcc git make strace)
 # The newest kernel there is for it: Landlock's rights have come one by one.
 kernel=linux-image-cloud-arm64/$suite-backports
@@ -85,6 +85,10 @@ ln -s gcc "$root/usr/bin/cc"
 echo "127.0.0.1 localhost arm64" >"$root/etc/hosts"
 install -m 755 "$here/boot.sh" "$root/sbin/boot"
 rm -rf "$root"/usr/share/{doc,man,locale,info}
+python=("$root"/usr/bin/python3.[0-9]*)
+python=${python##*/}
+# Python's own bytes are of a version, not of a machine.
+! command -v "$python" >/dev/null || "$python" -m compileall -q -s "$root" -p / "$root/usr/lib/$python" >/dev/null || true
 
 mke2fs -q -t ext4 -d "$root" "$dir/root.ext4" 2G >/dev/null
 rm -rf "$dir"/{debs,apt-*}
