@@ -27,7 +27,8 @@ TIMEOUT = 30
 SLOW = int(os.environ.get("WARDER_SLOW", "1"))
 # ./dev test --slow: a test's reports are kept here, for tests/slow/both.py to compare.
 TOLD = os.environ.get("TOLD")
-STORM_US = str(200 * SLOW)  # between two signals of fixtures/storm.c
+STORM_CALLS = 3000 // SLOW
+STORM = (str(200 * SLOW), str(STORM_CALLS))  # fixtures/storm.c: microseconds between two signals, and calls
 
 
 def both_users(cls):

@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from run_help import RunCase, both_users, by_chance, main
+from run_help import SLOW, RunCase, both_users, by_chance, main
 
 PYTHON = "/usr/bin/python3"
 
@@ -267,7 +267,7 @@ def by_racing_text():
     t = threading.Thread(target=swap)
     t.start()
     got = False
-    for _ in range(4000):
+    for _ in range(4000 // SLOW):
         fd = libc.open(text, os.O_RDONLY)
         if fd >= 0:
             got = got or b"SECRET" in os.read(fd, 100)
@@ -286,7 +286,7 @@ def by_racing_symlink():
                 os.rename("r1", "r0")
     t = threading.Thread(target=swap)
     t.start()
-    for _ in range(1500):
+    for _ in range(1500 // SLOW):
         try:
             got = got or "SECRET" in read("r0")
         except OSError:
@@ -342,7 +342,7 @@ class Paths(RunCase):
 
     @by_chance
     def test_no_attack_gets_through(self):
-        done = self.run_report("--", PYTHON, "-c", ATTACKS, self.outside, timeout=60)
+        done = self.run_report("--", PYTHON, "-c", f"SLOW = {SLOW}\n{ATTACKS}", self.outside, timeout=60)
         self.assertStatus(done)
         self.assertEqual("", done.out, done)
         self.assertEqual("SECRET\n", self.read("outside/secret"))
@@ -359,7 +359,7 @@ class Paths(RunCase):
                               "while True: libc.renameat2(-100, b'd', -100, b'l', 2)\n"])
         text = f"for name in {self.secret} d/secret l/secret d/own l/own; do cat $name; done 2>/dev/null; :"
         seen = set()
-        for i in range(40):
+        for i in range(40 // SLOW):
             done = self.run_plain(("-r", "-w")[i % 2], "d", "--rule", "allow r d/secret exact",
                                   "--", "sh", "-c", text)
             self.assertStatus(done)

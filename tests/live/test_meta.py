@@ -2,10 +2,11 @@
 """Attribute calls are done in the command's place: as without warder where allowed, else refused."""
 
 import os
+import re
 import shutil
 import unittest
 
-from run_help import STORM_US, WARDER, RunCase, Talk, allow, both_users, counts_by_chance, deny, fixture, main
+from run_help import STORM, STORM_CALLS, WARDER, RunCase, Talk, allow, both_users, counts_by_chance, deny, fixture, main
 
 CALLS = fixture("meta_calls")
 
@@ -102,7 +103,7 @@ class Attacks(RunCase):
 
     def test_a_signal_storm(self):
         """chmod never gives EINTR, whatever the handler."""
-        done = self.run_report("--", fixture("storm"), "chmod", self.good, STORM_US)
+        done = self.run_report("--", fixture("storm"), "chmod", self.good, *STORM)
         self.assertEqual("failed 0 (none), caught many\n", done.out, done)
 
     def test_an_exception_by_another_name(self):
@@ -157,13 +158,16 @@ class Unreadable(RunCase):
         shutil.copy(fixture("storm"), program)
         os.chmod(program, 0o111)
         self.own(program)
-        done = self.run_report("--", program, "chmod", self.write("project/file"), STORM_US)
+        done = self.run_report("--", program, "chmod", self.write("project/file"), *STORM)
         if self.uid == 0:
             self.assertEqual("failed 0 (none), caught many\n", done.out, done)
             return
-        self.assertIn("failed 3000 (EPERM)", done.out)
+        failed, broken = re.fullmatch(r"failed (\d+) \(EPERM\), caught many(?:, broken off (\d+))?\n", done.out).groups("0")
+        self.assertEqual(STORM_CALLS, int(failed) + int(broken), done)
+        if os.uname().machine != "aarch64":  # there no call begins anew whose code can't be read (tracer/regs.c)
+            self.assertEqual("0", broken, done)
         found, = done.denials(verdict="other")
-        self.assertEqual((["meta"], 3000), (found["access"], found["count"]))
+        self.assertEqual((["meta"], int(failed)), (found["access"], found["count"]))
         self.assertIn("not dumpable", found["note"])
 
 

@@ -9,11 +9,11 @@ import os
 import re
 
 from path_help import PathCase
-from run_help import Talk, both_users, by_chance, fixture, main
+from run_help import SLOW, Talk, both_users, by_chance, fixture, main
 
-RACES = int(os.environ.get("WARDER_RACES", "850"))  # six ways, two users: 10,000 in all
+RACES = int(os.environ.get("WARDER_RACES", 850 // SLOW))  # six ways, two users: 10,000 in all
 
-CALL_RACES = int(os.environ.get("WARDER_CALL_RACES", "400"))  # four ways, two users: 3,200 in all
+CALL_RACES = int(os.environ.get("WARDER_CALL_RACES", 400 // SLOW))  # four ways, two users: 3,200 in all
 
 
 class SwapCase(PathCase):
