@@ -85,8 +85,8 @@ ln -s gcc "$root/usr/bin/cc"
 echo "127.0.0.1 localhost arm64" >"$root/etc/hosts"
 install -m 755 "$here/boot.sh" "$root/sbin/boot"
 rm -rf "$root"/usr/share/{doc,man,locale,info}
-python=("$root"/usr/bin/python3.[0-9]*)
-python=${python##*/}
+pythons=("$root"/usr/bin/python3.[0-9]*)
+python=${pythons[0]##*/}
 # Python's own bytes are of a version, not of a machine.
 ! command -v "$python" >/dev/null || "$python" -m compileall -q -s "$root" -p / "$root/usr/lib/$python" >/dev/null || true
 
