@@ -72,7 +72,7 @@ void doctor_probe_kernel(struct doctor *d, const char *probe)
 
 /* ---- whose machine ---- */
 
-static const char *container_kind(const struct doctor *d, char *text, size_t n)
+static const char *container_kind(const struct doctor *d)
 {
 	for (char *const *e = d->env; e && *e; e++)
 		if (!strncmp(*e, "container=", 10) && (*e)[10])
@@ -81,6 +81,12 @@ static const char *container_kind(const struct doctor *d, char *text, size_t n)
 		return "Podman";
 	if (!access("/.dockerenv", F_OK))
 		return "Docker";
+	return NULL;
+}
+
+/* A kernel that is none, or another system's; a container may be on it, too. */
+static const char *kernel_kind(char *text, size_t n)
+{
 	/* gVisor tells every program that it is this kernel, built at this second. */
 	if (strstr(first_line("/proc/version", text, n), "4.4.0 #1 SMP Sun Jan 10 15:06:54 PST"))
 		return "gVisor";
@@ -92,10 +98,10 @@ static const char *container_kind(const struct doctor *d, char *text, size_t n)
 void doctor_probe_container(struct doctor *d, const char *probe)
 {
 	char text[256];
-	const char *kind = container_kind(d, text, sizeof text);
-	doctor_find(d, probe, DOCTOR_OK, "%s%s%s; no extra privileges are needed",
-		    kind ? "inside " : "none found", kind ? kind : "",
-		    is_filtered() ? ", which filters system calls" : "");
+	const char *inside = container_kind(d), *on = kernel_kind(text, sizeof text);
+	doctor_find(d, probe, DOCTOR_OK, "%s%s%s%s%s; no extra privileges are needed",
+		    inside ? "inside " : "none found", inside ? inside : "", on ? ", on " : "",
+		    on ? on : "", is_filtered() ? ", which filters system calls" : "");
 }
 
 /* ---- Landlock ---- */

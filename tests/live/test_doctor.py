@@ -137,6 +137,56 @@ class Doctor(RunCase):
         found, status = self.lesser("abi=2")
         self.only(found, "landlock", "degraded", "ABI 2", "truncate", "--allow-degraded")
 
+    def test_a_landlock_with_known_faults(self):
+        found, _ = self.lesser("abi=7", "errata=1")
+        faults = [f for f in found["landlock"] if "known fault" in f["what"]]
+        self.assertEqual(["degraded"] * 2, [f["status"] for f in faults], found)
+        self.assertIn("signal each other", faults[0]["what"])
+        self.assertIn("newer stable release", faults[0]["fix"])
+
+    def elsewhere(self, files, *before):
+        """The findings where the kernel's files, each on a line, are these; what else lies in their folders is hidden."""
+        script = ""
+        for path, text in files.items():
+            copy = self.write("home/said", text + "\n")
+            if os.path.dirname(path) == "/proc":
+                script += f"mount --bind {copy} {path}\n"
+            else:
+                hidden = "/".join(path.split("/")[:4])
+                script += (f"mount -t tmpfs none {hidden}\nmkdir -p {os.path.dirname(path)}\ncp {copy} {path}\n"
+                           f"chmod -R a+rX {hidden}\n")
+        script += f'exec setpriv --reuid={self.uid} --regid={self.uid} --clear-groups "$@"'
+        done = subprocess.run(
+            ["unshare", "-m", "--propagation", "private", "sh", "-euc", script, "sh", *before, WARDER, "doctor", "--json"],
+            env=self.env, cwd=self.project, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        self.assertEqual("", done.stderr)
+        found = {}
+        for line in json.loads(done.stdout)["probes"]:
+            found.setdefault(line["probe"], []).append(line)
+        return found
+
+    @unittest.skipIf(os.getuid() or not os.path.isdir("/sys/kernel/security"), "only root can mount, where there is a /sys")
+    def test_landlock_is_not_in_the_list_of_the_boot(self):
+        found = self.elsewhere({"/sys/kernel/security/lsm": "capability,yama"},
+                               fixture("lesser"), f"{CREATE_RULESET}={errno.EOPNOTSUPP}", "--")
+        self.only(found, "landlock", "missing", "switched off at boot", "(lsm=landlock,capability,yama)")
+
+    @unittest.skipIf(os.getuid(), "only root can mount")
+    def test_yama_forbids_ptrace(self):
+        for scope in "23":
+            found = self.elsewhere({"/proc/sys/kernel/yama/ptrace_scope": scope},
+                                   fixture("lesser"), f"{PTRACE}={errno.EPERM}", "--")
+            self.only(found, "ptrace", "missing", f"ptrace_scope is {scope}", "sysctl kernel.yama.ptrace_scope=1")
+
+    @unittest.skipIf(os.getuid(), "only root can mount")
+    def test_a_kernel_that_is_none_of_linux(self):
+        for path, text, name in (
+                ("/proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016", "gVisor"),
+                ("/proc/sys/kernel/osrelease", "5.15.90.1-microsoft-standard-WSL2", "WSL 2"),
+                ("/proc/sys/kernel/osrelease", "4.4.0-19041-Microsoft", "WSL")):
+            found = self.elsewhere({path: text})
+            self.only(found, "container", "ok", f", on {name}; ")
+
     def test_ptrace_is_forbidden(self):
         found, status = self.lesser(f"{PTRACE}={errno.EPERM}")
         self.assertEqual(status, 1)
