@@ -159,7 +159,7 @@ class Corners(FastCase):
         """With what each is for the call, its upper half, vectors and flags; of every kind of result."""
         on = self.way("registers")
         self.assertEqual("wrong 0, lost 0\n", on.out)
-        self.assertEqual(100, on.denials(self.secret)[0]["count"])
+        self.assertEqual(150, on.denials(self.secret)[0]["count"])
 
     def test_text_that_is_compared_with_its_file(self):
         """It finds the jumps and the stubs, nothing else, and lives with them."""
