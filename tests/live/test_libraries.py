@@ -146,6 +146,7 @@ class Libraries(unittest.TestCase):
             self.assertIn("libcurl.so.4", maps)
             self.assertIn(MD4C, maps)
             agent.stdin.close()
+            agent.wait(timeout=60)  # what it writes at its end lies in its home
 
     def test_without_libedit_lines_are_read_plainly(self):
         with tempfile.TemporaryDirectory() as home:
