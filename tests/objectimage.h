@@ -42,9 +42,10 @@ static inline void put_site(uint8_t *at, int32_t nr)
 	memcpy(at + 5, "\x0f\x05", 2);
 }
 
-static inline void put_table(struct image *im)
+/* The unwind table: two functions, of the text's beginning and this one. */
+static inline void put_function(struct image *im, int32_t offset)
 {
-	const int32_t table[] = {0, 2, TEXT - TABLE, 0, FUNCTION - TABLE, 0};
+	const int32_t table[] = {0, 2, TEXT - TABLE, 0, offset - TABLE, 0};
 	uint8_t *at = im->at + TABLE;
 
 	memcpy(at, "\x01\x1b\x03\x3b", 4);
@@ -90,7 +91,7 @@ static inline struct image image_new(void)
 				.p_memsz = TEXT_SIZE};
 	im.ph[1] = (Elf64_Phdr){
 		.p_type = PT_GNU_EH_FRAME, .p_offset = TABLE, .p_vaddr = TABLE, .p_memsz = 0x100};
-	put_table(&im);
+	put_function(&im, FUNCTION);
 	memcpy(im.at + FUNCTION, "\xf3\x0f\x1e\xfa", 4);
 	put_site(im.at + FUNCTION + 4, SYS_openat);
 	im.where = (struct maps_region){.start = (uintptr_t)im.at + TEXT,

@@ -356,24 +356,44 @@ static void scan_text(struct object *o, pid_t tid, const struct maps_region *whe
 #define PIECE_BEFORE 48
 #define PIECE_BEHIND 16
 
-/* Looked at again as if it were come upon now. code: around the `syscall` at p. */
-static bool accept_site(pid_t tid, const struct maps_region *where, const struct sitefile_site *s,
-			const struct iovec *piece, const uint8_t *code, struct stub_site *ret)
+/* The text around one of them, and a copy of it. */
+struct piece {
+	uint64_t syscall;  /* where it is in the tracee */
+	const uint8_t *at; /* the same in the copy, */
+	const uint8_t *code, *end;
+};
+
+/*
+ * Its function begins where the unwind table says. What was kept is the word of another program,
+ * which may have changed its own copy of the table: decoded from the middle of an instruction, a
+ * function's code is another.
+ */
+static bool accept_function(pid_t tid, const struct elfmem_text *text, const struct sysent *ent,
+			    uint64_t syscall, struct object_site *s)
 {
-	uint64_t syscall = where->start + (s->offset - where->offset);
-	const uint8_t *p = code + (syscall - (uintptr_t)piece->iov_base);
-	const struct sysent *ent = sysent_by_nr(SYS_ARCH_X86_64, s->nr);
+	uint64_t function;
+
+	return elfmem_function(tid, text, syscall, &function) == 0 &&
+	       s->function == syscall - function &&
+	       decode_site(tid, ent, function, syscall, &s->site);
+}
+
+/* Looked at again as if it were come upon now. */
+static bool accept_site(pid_t tid, const struct elfmem_text *text, const struct piece *piece,
+			int32_t nr, struct object_site *s)
+{
+	const struct sysent *ent = sysent_by_nr(SYS_ARCH_X86_64, nr);
+	const uint8_t *p = piece->at;
 
 	if (!ent || !filter_passes(ent) || memcmp(p, "\x0f\x05", SYSCALL_SIZE) != 0)
 		return false;
 	if (s->function)
-		return s->function <= syscall - where->start &&
-		       decode_site(tid, ent, syscall - s->function, syscall, ret);
-	bool moves = p - code >= STUB_JUMP && is_number_move(p - STUB_JUMP, s->nr);
-	const struct known_code *k = moves ? NULL : known_at(code, code + piece->iov_len, p);
-	if (!moves && (!k || sysents[k->id].nr[SYS_ARCH_X86_64] != s->nr))
+		return accept_function(tid, text, ent, piece->syscall, s);
+	bool moves = p - piece->code >= STUB_JUMP && is_number_move(p - STUB_JUMP, nr);
+	const struct known_code *k = moves ? NULL : known_at(piece->code, piece->end, p);
+	if (!moves && (!k || sysents[k->id].nr[SYS_ARCH_X86_64] != nr))
 		return false;
-	*ret = site_at(ent, k, p);
+	s->site = site_at(ent, k, p);
 	return true;
 }
 
@@ -400,18 +420,22 @@ static bool cut_pieces(const struct maps_region *where, const struct elfmem_text
 static bool accept_all(struct object *o, pid_t tid, const struct maps_region *where,
 		       const struct elfmem_text *text, const struct sitefile_site *site, size_t n)
 {
-	struct iovec piece[SLOTS_MAX];
+	struct iovec around[SLOTS_MAX];
 	uint8_t bytes[SLOTS_MAX * (PIECE_BEFORE + PIECE_BEHIND)], *code = bytes;
 
-	if (n > o->slots || !cut_pieces(where, text, site, n, piece) ||
-	    (n && mem_read_pieces(tid, piece, n, bytes) < 0))
+	if (n > o->slots || !cut_pieces(where, text, site, n, around) ||
+	    (n && mem_read_pieces(tid, around, n, bytes) < 0))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct object_site s = {.offset = site[i].offset, .function = site[i].function};
-		if (!accept_site(tid, where, &site[i], &piece[i], code, &s.site))
+		struct piece piece = {.syscall = where->start + (s.offset - where->offset),
+				      .code = code,
+				      .end = code + around[i].iov_len};
+		piece.at = code + (piece.syscall - (uintptr_t)around[i].iov_base);
+		if (!accept_site(tid, text, &piece, site[i].nr, &s))
 			break;
 		add_site(o, &s); /* but one that comes twice */
-		code += piece[i].iov_len;
+		code += around[i].iov_len;
 	}
 	if (o->len < n)
 		o->len = 0;

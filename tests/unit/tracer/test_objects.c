@@ -455,6 +455,35 @@ Test(objects, another_text_with_the_same_build_id)
 	tempdir_leave(state);
 }
 
+/*
+ * A program changes its own copy of an unwind table, not of a text: later runs have the file's.
+ * From the middle of an instruction there is one of five bytes, which would have been replaced.
+ */
+Test(objects, a_function_that_another_program_made_up)
+{
+	static const uint8_t code[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0xb8, 0x00, 0x00,
+				       0x00, 0x48, 0x8b, 0x44, 0x24, 0x20, 0x0f, 0x05};
+	char state[PATH_MAX];
+	struct image im = image_new();
+
+	tempdir_enter(state);
+	image_put_id(&im, 1);
+	memcpy(im.at + FUNCTION, code, sizeof(code)); /* movabs $...,%rax over it all */
+	im.t.at.ip = (uintptr_t)im.at + FUNCTION + sizeof(code);
+	put_function(&im, FUNCTION + 9);
+	cr_expect_eq(run_and_learn(state, &im), 1u);
+	cr_expect_eq(known_at_once(state, &im), 1u);
+	put_function(&im, FUNCTION);
+	cr_expect_eq(known_at_once(state, &im), 0u);
+	struct objects *os = objects_new(state);
+	const struct object *o = learn(os, &im); /* as if nothing was known */
+	cr_assert_not_null(o);
+	cr_expect_eq(o->site[0].site.before_len, 10u);
+	objects_free(os);
+	image_free(&im);
+	tempdir_leave(state);
+}
+
 Test(objects, without_a_build_id_it_is_learned_anew)
 {
 	char state[PATH_MAX];
