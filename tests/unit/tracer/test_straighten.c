@@ -1,11 +1,27 @@
 #include "tracer/straighten.h"
 
 #include <criterion/criterion.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LEN_MAX 600
+
+static bool holds(const struct sock_filter *f, uint32_t a)
+{
+	switch (BPF_OP(f->code)) {
+	case BPF_JEQ:
+		return a == f->k;
+	case BPF_JGE:
+		return a >= f->k;
+	case BPF_JSET:
+		return a & f->k;
+	default:
+		cr_assert_fail("another test");
+		return false;
+	}
+}
 
 /* What the program answers about four words; they are all that it loads. */
 static uint32_t answer(const struct sock_filter *p, size_t n, const uint32_t word[4])
@@ -20,8 +36,10 @@ static uint32_t answer(const struct sock_filter *p, size_t n, const uint32_t wor
 			a = word[f->k / 4];
 		else if (f->code == (BPF_JMP | BPF_JA))
 			pc += f->k;
+		else if (BPF_CLASS(f->code) == BPF_ALU)
+			a &= f->k;
 		else
-			pc += a == f->k ? f->jt : f->jf;
+			pc += holds(f, a) ? f->jt : f->jf;
 	}
 	cr_assert_fail("ran off the end");
 	return 0;
@@ -29,11 +47,12 @@ static uint32_t answer(const struct sock_filter *p, size_t n, const uint32_t wor
 
 static size_t make(struct sock_filter *p)
 {
+	static const uint16_t tests[] = {BPF_JEQ, BPF_JGE, BPF_JSET};
 	size_t n = 3 + (size_t)rand() % (LEN_MAX - 3);
 
 	for (size_t i = 0; i < n; i++) {
 		size_t left = n - i - 1, near = left < 255 ? left : 255;
-		switch (left ? rand() % 5 : 0) {
+		switch (left ? rand() % 6 : 0) {
 		case 0:
 			p[i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
 							    0x7ff00000u + (uint32_t)(rand() % 4));
@@ -46,9 +65,13 @@ static size_t make(struct sock_filter *p)
 			p[i] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA,
 							    (uint32_t)((size_t)rand() % left));
 			break;
+		case 3:
+			p[i] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K,
+							    (uint32_t)(rand() % 4));
+			break;
 		default:
 			p[i] = (struct sock_filter)BPF_JUMP(
-				BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(rand() % 3),
+				BPF_JMP | tests[rand() % 3] | BPF_K, (uint32_t)(rand() % 3),
 				(uint8_t)((size_t)rand() % near), (uint8_t)((size_t)rand() % near));
 		}
 	}
