@@ -378,12 +378,14 @@ int engine_exit_status(const struct engine_outcome *o, bool fail_on_denial)
 		return 127;
 	if (o->not_executable)
 		return 126;
-	if (!o->ran || o->error)
+	if (o->error)
 		return 125;
 	if (o->timed_out)
 		return 124;
-	if (!o->report.exited)
+	if (o->report.signal)
 		return -o->report.signal;
+	if (!o->ran)
+		return 125;
 	if (fail_on_denial && !o->report.exit_code && stayed_refused(&o->report))
 		return 123;
 	return o->report.exit_code;

@@ -116,8 +116,8 @@ struct engine_command {
 struct engine_outcome {
 	struct report report; /* release with report_release() */
 	bool timed_out;
-	bool ran;		 /* false: nothing was run; `error` says why */
-	int error;		 /* -errno */
+	bool ran;  /* false: nothing was run; `error` says why, or the report's signal */
+	int error; /* -errno */
 	struct policy_error why; /* one sentence */
 	bool not_found; /* the command was not found (127) or could not be executed (126) */
 	bool not_executable;

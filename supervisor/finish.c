@@ -55,14 +55,13 @@ int finish_report(struct run *r)
 	struct engine_outcome *o = r->out;
 	struct report *rep = &o->report;
 	rep->wall_ms = run_now_ms() - r->started_ms;
-	if (o->ran) {
-		rep->exited = WIFEXITED(r->main_status);
+	/* It may have been killed before it became the command: that says why nothing was run. */
+	rep->signal = !o->error && WIFSIGNALED(r->main_status) ? WTERMSIG(r->main_status) : 0;
+	rep->exited = o->ran ? WIFEXITED(r->main_status) : !rep->signal;
+	if (o->ran)
 		rep->exit_code = rep->exited ? WEXITSTATUS(r->main_status) : 0;
-		rep->signal = WIFSIGNALED(r->main_status) ? WTERMSIG(r->main_status) : 0;
-	} else {
-		rep->exited = true;
-		rep->exit_code = engine_exit_status(o, false);
-	}
+	else
+		rep->exit_code = rep->exited ? engine_exit_status(o, false) : 0;
 	fill_engine(r);
 	int err = copy_sources(r->session, rep);
 	if (!err)

@@ -4,8 +4,9 @@
 import json
 import os
 import signal
+import subprocess
 
-from run_help import WARDER, RunCase, both_users, deny, fixture, main
+from run_help import WARDER, RunCase, both_users, deny, fixture, main, wait_until
 
 LANDLOCK_CREATE_RULESET = "444"
 PROBE = "touch ran"
@@ -43,6 +44,43 @@ class Status(RunCase):
         done = self.run_report("--", "bash", "-c", "ulimit -c 0; kill -SEGV $$; sleep 10")
         self.assertStatus(done, -signal.SIGSEGV)
         self.assertEqual([], os.listdir(self.project))
+
+    def before_it_is_the_command(self, process):
+        """A child that is traced already, and has not become `sleep`; its warder stands still. Or None."""
+        found = []
+        while not found and process.poll() is None:
+            with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+                found = [int(child) for child in f.read().split() if self.says(child, f"TracerPid:\t{process.pid}")]
+        process.send_signal(signal.SIGSTOP)
+        if not found or not wait_until(lambda: self.says(process.pid, "State:\tT")):
+            return None
+        return found[0] if self.says(found[0], "Name:\twarder") else None
+
+    def says(self, pid, line):
+        try:
+            with open(f"/proc/{pid}/status") as f:
+                return any(said.startswith(line) for said in f)
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def test_a_signal_comes_before_it_is_the_command(self):
+        for i in range(2000):  # they are looked through while the child waits
+            self.write(f"many/{i}")
+        rules = self.write("rules", f"allow r {self.dir}/many/**/?\n")
+        for _ in range(100):
+            process = self.start([WARDER, "run", "-q", "--policy", rules, "--report", self.report_file, "--",
+                                  "sleep", "60"],
+                                 stderr=subprocess.PIPE, text=True)
+            child = self.before_it_is_the_command(process)
+            if child:
+                os.kill(child, signal.SIGTERM)
+                process.send_signal(signal.SIGCONT)
+                self.assertEqual("", process.communicate(timeout=60)[1])
+                self.assertEqual(-signal.SIGTERM, process.returncode)
+                self.assertEqual({"signal": int(signal.SIGTERM)}, self.read_report()["status"])
+                return
+            self.end(process)
+        self.fail("each was the command already")
 
     def test_a_shell_sees_128_and_the_signal(self):
         done = self.native("bash", "-c", f"'{WARDER}' run -- bash -c 'kill -TERM $$; sleep 9'; echo $?")
@@ -191,10 +229,11 @@ class Status(RunCase):
         self.assertEqual([], report["denials"])
 
     def test_help_is_asked_for(self):
-        done = self.run_plain("--help")
-        self.assertStatus(done, 0)
-        for word in ("Usage: warder run", "--on-denial", "--answers", "123", "127"):
-            self.assertIn(word, done.out)
+        for words, option in (("--help",), "--on-denial"), (("--help", "all"), "--answers"):
+            done = self.run_plain(*words)
+            self.assertStatus(done, 0)
+            for word in ("warder run", option, "123", "127"):
+                self.assertIn(word, done.out)
 
 
 if __name__ == "__main__":
