@@ -29,6 +29,7 @@ struct tracewrite {
 	char *final; /* the name it is to have */
 	bool temporary;
 	bool has_header;
+	bool has_begun; /* the header is in the file, which stays from then on */
 	int failure;
 	uint64_t events;
 	uint64_t written_ns; /* the event's time when the file last got something */
@@ -281,7 +282,9 @@ int tracewrite_header(struct tracewrite *w, const struct trace_header *h)
 {
 	tracewrite_format_header(h, &w->text);
 	w->has_header = true;
-	return put(w, ZSTD_e_flush);
+	int err = put(w, ZSTD_e_flush);
+	w->has_begun = !err;
+	return err;
 }
 
 int tracewrite_event(struct tracewrite *w, const struct trace_event *ev)
@@ -355,7 +358,7 @@ void tracewrite_free(struct tracewrite *w)
 {
 	if (!w)
 		return;
-	if (w->temporary && w->fd >= 0 && !w->has_header)
+	if (w->temporary && w->fd >= 0 && !w->has_begun)
 		unlinkat(w->dir, base(w->name), 0);
 	util_close(&w->fd);
 	util_close(&w->dir);

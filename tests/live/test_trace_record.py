@@ -204,6 +204,16 @@ class TheFile(TraceCase):
         (part,) = self.part()
         self.assertFalse(self.replayed(files=[os.path.join(self.dir, part)])["replay"]["traces"][0]["complete"])
 
+    def test_a_disk_that_is_full_from_the_start_is_left_as_it_was(self):
+        for name in ("t.jsonl", "t.jsonl.zst"):
+            file = os.path.join(self.dir, name)
+            script = f"ulimit -f 0; trap '' XFSZ; exec {WARDER} record -o {file} -- touch ran"
+            done = self.native("bash", "-c", script, timeout=60)
+            self.assertStatus(done, 125)
+            self.assertIn("the trace can't be written", done.err)
+            self.assertEqual([], [n for n in os.listdir(self.dir) if n.startswith("t.jsonl")])
+            self.assertFalse(os.path.exists(os.path.join(self.project, "ran")))
+
     def test_a_device_is_written_straight(self):
         done = self.native(WARDER, "record", "-o", "/dev/null", "--", "true")
         self.assertStatus(done)
