@@ -69,13 +69,13 @@ void doctor_probe_tmpdir(struct doctor *d, const char *probe)
 		   "set TMPDIR to a directory that you can write to");
 }
 
-static void judge_directory(struct doctor *d, const char *probe, const char *what, const char *dir)
+/* `lost` is what is found where nothing can be kept there. */
+static void judge_directory(struct doctor *d, const char *probe, const char *what, const char *dir,
+			    enum doctor_status lost)
 {
 	struct stat st;
 	if (stat(dir, &st)) {
-		doctor_fix(d,
-			   doctor_find(d, probe, DOCTOR_DEGRADED, "%s: %s: %s", what, dir,
-				       strerror(errno)),
+		doctor_fix(d, doctor_find(d, probe, lost, "%s: %s: %s", what, dir, strerror(errno)),
 			   "make it yourself: install -d -m 700 %s", dir);
 		return;
 	}
@@ -89,10 +89,13 @@ static void judge_directory(struct doctor *d, const char *probe, const char *wha
 	}
 	if (access(dir, W_OK)) {
 		doctor_fix(d,
-			   doctor_find(d, probe, DOCTOR_DEGRADED,
-				       "%s: %s: nothing can be written there (%s)", what, dir,
-				       strerror(errno)),
-			   "answers are not remembered and no audit is kept until it is writable");
+			   doctor_find(d, probe, lost, "%s: %s: nothing can be written there (%s)",
+				       what, dir, strerror(errno)),
+			   lost == DOCTOR_MISSING
+				   ? "make it writable, or set XDG_STATE_HOME to another place: "
+				     "nothing is run that no audit can be kept of"
+				   : "answers are not saved until it is writable, or "
+				     "XDG_CONFIG_HOME names another place");
 		return;
 	}
 	doctor_find(d, probe, DOCTOR_OK, "%s: %s", what, dir);
@@ -109,7 +112,7 @@ void doctor_probe_state(struct doctor *d, const char *probe)
 			   "XDG_CONFIG_HOME and XDG_STATE_HOME");
 		return;
 	}
-	judge_directory(d, probe, "policies", store.config_dir);
-	judge_directory(d, probe, "audit and reports", store.state_dir);
+	judge_directory(d, probe, "policies", store.config_dir, DOCTOR_DEGRADED);
+	judge_directory(d, probe, "audit and reports", store.state_dir, DOCTOR_MISSING);
 	store_release(&store);
 }
