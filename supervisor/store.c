@@ -95,15 +95,25 @@ static int check_dir(const char *dir, struct policy_error *error)
 	return 0;
 }
 
+static int no_home(const char *set, const char *variable, struct policy_error *error)
+{
+	char text[160];
+	if (!set || !*set) {
+		snprintf(error->text, sizeof(error->text),
+			 "there is no home directory: set HOME, or %s", variable);
+		return -ENOENT;
+	}
+	snprintf(text, sizeof(text), "HOME is no directory of yours: set it to one, or set %s",
+		 variable);
+	return fault(error, -ENOENT, set, text);
+}
+
 static int find_base(const struct store *s, char *const *env, const char *variable,
 		     const char *below, char **ret, struct policy_error *error)
 {
 	const char *value = env_get(env, variable);
-	if (!value && !s->home) {
-		snprintf(error->text, sizeof(error->text), "no home directory, and %s is not set",
-			 variable);
-		return -ENOENT;
-	}
+	if (!value && !s->home)
+		return no_home(env_get(env, "HOME"), variable, error);
 	if (value && value[0] != '/')
 		return fault(error, -EINVAL, value,
 			     "expected an absolute path in the XDG variable");

@@ -68,7 +68,10 @@ static int open_dir(struct edit *e)
 static int fault_lock(struct edit *e, int err)
 {
 	struct buf text = {0};
-	buf_addf(&text, "%s/.lock: %s; remove it", e->dir, ownfile_strerror(err));
+	/* What is in the lock's place can be removed; a disk that is full or read-only can't. */
+	bool wrong = err == -EPERM || err == -ELOOP || err == -EINVAL;
+	buf_addf(&text, "%s/.lock: %s%s", e->dir, ownfile_strerror(err),
+		 wrong ? "; remove it" : "");
 	int r = fault(e, buf_str(&text));
 	buf_free(&text);
 	return err == -EPERM ? r : err; /* a rule's no is another thing */

@@ -253,15 +253,25 @@ class Doctor(RunCase):
     def test_nothing_can_be_written_to_the_state(self):
         self.doctor()
         state = os.path.join(self.dir, "state", "warder")
-        script = (f"mount --bind {state} {state} && mount -o remount,bind,ro {state} && "
-                  f"exec setpriv --reuid={self.uid} --regid={self.uid} --clear-groups "
-                  f"{WARDER} doctor --json")
-        p = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script],
-                           env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                           timeout=60)
-        line = [f for f in json.loads(p.stdout)["probes"] if state in f["what"]][0]
-        self.assertEqual(line["status"], "degraded", line)
-        self.assertIn("nothing can be written", line["what"])
+        config = os.path.join(self.dir, "config", "warder")
+        # What doctor says of a directory is what a run in the same place makes of it.
+        for kept, status, variable, ends in ((state, "missing", "XDG_STATE_HOME", 125),
+                                             (config, "degraded", "XDG_CONFIG_HOME", 0)):
+            with self.subTest(kept):
+                self.assertTrue(os.path.isdir(kept))
+                script = (f"mount --bind {kept} {kept} && mount -o remount,bind,ro {kept} && "
+                          f"exec setpriv --reuid={self.uid} --regid={self.uid} --clear-groups "
+                          f"sh -c '{WARDER} doctor --json; {WARDER} run -- true; echo $?'")
+                p = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script],
+                                   env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                   cwd=self.project, timeout=60)
+                said, end = json.JSONDecoder().raw_decode(p.stdout)
+                (line,) = [f for f in said["probes"] if kept in f["what"]]
+                self.assertEqual(line["status"], status, line)
+                self.assertIn("nothing can be written", line["what"])
+                self.assertIn(variable, line["fix"])
+                self.assertEqual(said["supervises"], ends == 0)
+                self.assertEqual(p.stdout[end:].split(), [str(ends)], p.stderr)
 
     def test_privileges_can_not_be_given_up(self):
         found, status = self.lesser(f"{PRCTL}={errno.EPERM}")
@@ -273,6 +283,17 @@ class Doctor(RunCase):
         found, status = self.doctor(env=env)
         self.assertEqual(status, 1)
         self.assertEqual(found["state"][0]["status"], "missing")
+
+    @unittest.skipIf(os.getuid(), "only root can be somebody without a home")
+    def test_there_is_no_home(self):
+        """Of a user whom the password database does not know HOME alone tells it."""
+        for home, said in (("/nonexistent", "/nonexistent: HOME is no directory of yours"), ("", "set HOME")):
+            p = subprocess.run(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", WARDER, "run", "true"],
+                               env={"PATH": self.env["PATH"], "HOME": home}, cwd="/", stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, timeout=60)
+            self.assertEqual((p.returncode, p.stderr.count("\n")), (125, 1), p.stderr)
+            self.assertIn(said, p.stderr)
+            self.assertIn("set XDG_CONFIG_HOME" if home else "or XDG_CONFIG_HOME", p.stderr)
 
     def test_no_account(self):
         found, _ = self.doctor()
