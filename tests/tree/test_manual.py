@@ -68,8 +68,10 @@ class Manual(unittest.TestCase):
         for name, section, files in PAGES:
             roff = subprocess.run(["scdoc"], input=page(name, section, files), check=True, capture_output=True,
                                   text=True, timeout=60).stdout
-            shown = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-rLL=78n", "-P-cbou"], input=roff, check=True,
-                                   capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
+            done = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-rLL=78n", "-P-cbou"], input=roff, check=True,
+                                  capture_output=True, text=True, encoding="utf-8", timeout=60)
+            shown = done.stdout
+            self.assertEqual("", done.stderr, name)
             self.assertGreater(shown.count("\n"), 100)
             self.assertEqual([], [line for line in shown.splitlines() if len(line.expandtabs()) > 80], name)
 
