@@ -446,8 +446,8 @@ static const char help[] =
 	"\n"
 	"  -h, --help        this text\n"
 	"\n"
-	"  warder completion bash >~/.local/share/bash-completion/completions/warder\n"
-	"  warder completion fish >~/.config/fish/completions/warder.fish\n"
+	"  source <(warder completion bash)  in ~/.bashrc (zsh: its own in ~/.zshrc)\n"
+	"  warder completion fish | source   in ~/.config/fish/config.fish\n"
 	"\n"
 	"Status: 0 fine, 2 usage, 125 could not write it.\n";
 

@@ -54,7 +54,7 @@ static void help(FILE *out)
 			fprintf(out, "  warder %-34s %s\n", subcommands[i].synopsis,
 				subcommands[i].help);
 	fputs("\n  warder --version | --help | SUBCOMMAND --help\n\n"
-	      "  warder run -- make test              refuse and name what it touches outside\n"
+	      "  warder run -- make test              ask about what it touches outside\n"
 	      "  warder agent -p 'fix the build'      an agent whose tools all run like that\n",
 	      out);
 }
@@ -90,6 +90,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; subcommands[i].name; i++)
 		if (!strcmp(subcommands[i].name, word))
 			return subcommands[i].run(argc - 1, argv + 1);
-	cli_complain("unknown subcommand '%s'; see warder --help", word);
+	cli_complain("unknown %s '%s'; see warder --help", *word == '-' ? "option" : "subcommand",
+		     word);
 	return CLI_EXIT_USAGE;
 }

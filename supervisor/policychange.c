@@ -172,7 +172,10 @@ static int forget_path(struct policycli *c, const char *path, uint32_t access)
 	if (r < 0)
 		return policycli_trouble(c->error.text);
 	struct buf out = {0};
-	buf_addf(&out, "%zu rule%s removed from ", removed, removed == 1 ? "" : "s");
+	if (removed)
+		buf_addf(&out, "%zu rule%s removed from ", removed, removed == 1 ? "" : "s");
+	else
+		buf_add_str(&out, "no such rule is in ");
 	escape_add_str(&out, policycli_file(c));
 	buf_add_char(&out, '\n');
 	int status = policycli_put(&out);

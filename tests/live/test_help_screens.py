@@ -65,6 +65,7 @@ class Screens(unittest.TestCase):
             self.assertEqual(help_of(name), ask(name, "-h").stdout, name)
         self.assertEqual(2, ask("help", "nosuch").returncode)
         self.assertIn("unknown subcommand 'nosuch'", ask("help", "nosuch").stderr)
+        self.assertIn("unknown option '--nosuch'", ask("--nosuch").stderr)
 
     def test_all(self):
         for name in subcommands():

@@ -287,6 +287,7 @@ class Change(PolicyCase):
                                        r"saved; [^\n]*: warder policy forget ~/.ssh\n\Z")
         self.assertEqual(1, len(self.rules()))
         self.policy("forget", "~/.ssh")
+        self.assertRegex(self.policy("forget", "~/.ssh", status=1).out, r"\Ano such rule is in \S+policy\n\Z")
         self.policy("allow", "r", "~/.ssh")
 
     def test_a_rule_that_opens_sensitive_things_says_so(self):
