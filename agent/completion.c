@@ -248,8 +248,9 @@ static void offer_chats(const struct place *p)
 	snprintf(dir, sizeof dir, "%s/sessions", s.state_dir);
 	if (!chatlist_write(dir, NULL, &list))
 		for (const char *line = buf_str(&list), *end; *line; line = end + !!*end) {
-			size_t id = strcspn(line, " \n");
 			end = line + strcspn(line, "\n");
+			line += strspn(line, " ");
+			size_t id = strcspn(line, " \n");
 			size_t gap = id + strspn(line + id, " ");
 			offer(p, line, id, line + gap, (size_t)(end - line) - gap);
 		}

@@ -15,7 +15,7 @@ WARDER = os.path.realpath(os.environ["WARDER"])
 
 
 class Place:
-    """A home with a named session and a few files; warder in PATH."""
+    """A home with a named session, a conversation and a few files; warder in PATH."""
 
     def __init__(self, case):
         self.dir = tempfile.mkdtemp(prefix="warder-completion-")
@@ -29,6 +29,8 @@ class Place:
                     "XDG_CONFIG_HOME": os.path.join(self.dir, "config"),
                     "XDG_STATE_HOME": os.path.join(self.dir, "state"), "TERM": "dumb"}
         self.run(["warder", "run", "--session", "nightly", "--", "true"])
+        self.run(["warder", "agent", "--provider", "script", "-p", "hello"])
+        self.chat = os.listdir(os.path.join(self.dir, "state", "warder", "sessions"))[0].removesuffix(".jsonl")
 
     def run(self, argv, **more):
         done = subprocess.run(argv, cwd=os.path.join(self.dir, "here"), env=self.env, timeout=60,
@@ -38,6 +40,7 @@ class Place:
         return done.stdout
 
 
+CHAT = "the conversation's id"
 # What is typed, and some of what has to be offered; a word that must not be.
 CASES = [
     ("warder ", ["run", "agent", "policy", "doctor"], "tool-child"),
@@ -54,6 +57,7 @@ CASES = [
     ("warder policy allow re", ["read"], "write"),
     ("warder completion ", ["bash", "zsh", "fish"], "run"),
     ("warder agent --output ", ["text", "json", "stream-json"], "tty"),
+    ("warder agent --resume ", [CHAT], "nightly"),
     ("warder run -r di", ["directory"], "file"),
     ("warder run -q -- tru", ["true"], "--quiet"),
     ("warder why di", ["directory"], "read"),
@@ -67,7 +71,7 @@ class Words(unittest.TestCase):
 
     def check(self, typed, offered, wanted, unwanted):
         for word in wanted:
-            self.assertIn(word, offered, typed)
+            self.assertIn(self.place.chat if word == CHAT else word, offered, typed)
         self.assertNotIn(unwanted, offered, typed)
 
     def test_bash(self):
@@ -128,7 +132,7 @@ class Zsh(unittest.TestCase):
                 t.tmux("send-keys", "-l", typed)
                 t.keys("Tab")
                 for word in wanted:
-                    shown = t.wait_for(word)
+                    shown = t.wait_for(place.chat if word == CHAT else word)
                 self.assertNotIn(f" {unwanted} ", shown.replace(typed, "", 1) + " ", typed)
             t.keys("C-u")
             t.line("exit")
