@@ -8,6 +8,12 @@
 
 #define REST_MS 20 /* tracer_rest() */
 
+/* Nobody is at the other end: by the kernel's hand (no memory) or somebody's. */
+static bool was_killed(int error)
+{
+	return error == -ESRCH || error == -ECHILD || error == -EPIPE || error == -ECONNRESET;
+}
+
 void events_spawn_failed(struct run *r, const struct tracer_event *ev)
 {
 	if (ev->stage == TRACER_STAGE_EXEC) {
@@ -20,6 +26,12 @@ void events_spawn_failed(struct run *r, const struct tracer_event *ev)
 		run_refuse(r, ev->error,
 			   "another supervisor (of a container, or of a sandbox) has the one "
 			   "seccomp listener that a process can have; nothing was run");
+		return;
+	}
+	if (ev->stage != TRACER_STAGE_PREPARE && was_killed(ev->error)) {
+		run_refuse(r, ev->error,
+			   "the command's process was killed before the command began; nothing was "
+			   "run");
 		return;
 	}
 	run_refuse(r, ev->error, "the sandbox could not be set up (%s): %s; nothing was run",

@@ -63,7 +63,8 @@ class Status(RunCase):
         except (FileNotFoundError, ProcessLookupError):
             return False
 
-    def test_a_signal_comes_before_it_is_the_command(self):
+    def killed_before_it_is_the_command(self, number):
+        """What warder says to that, and its status."""
         for i in range(2000):  # they are looked through while the child waits
             self.write(f"many/{i}")
         rules = self.write("rules", f"allow r {self.dir}/many/**/?\n")
@@ -73,14 +74,20 @@ class Status(RunCase):
                                  stderr=subprocess.PIPE, text=True)
             child = self.before_it_is_the_command(process)
             if child:
-                os.kill(child, signal.SIGTERM)
+                os.kill(child, number)
                 process.send_signal(signal.SIGCONT)
-                self.assertEqual("", process.communicate(timeout=60)[1])
-                self.assertEqual(-signal.SIGTERM, process.returncode)
-                self.assertEqual({"signal": int(signal.SIGTERM)}, self.read_report()["status"])
-                return
+                return process.communicate(timeout=60)[1], process.returncode
             self.end(process)
         self.fail("each was the command already")
+
+    def test_a_signal_comes_before_it_is_the_command(self):
+        self.assertEqual(("", -signal.SIGTERM), self.killed_before_it_is_the_command(signal.SIGTERM))
+        self.assertEqual({"signal": int(signal.SIGTERM)}, self.read_report()["status"])
+
+    def test_it_is_killed_before_it_is_the_command(self):
+        """At whatever point of its way."""
+        said = ("warder: the command's process was killed before the command began; nothing was run\n", 125)
+        self.assertIn(self.killed_before_it_is_the_command(signal.SIGKILL), (said, ("", -signal.SIGKILL)))
 
     def test_a_shell_sees_128_and_the_signal(self):
         done = self.native("bash", "-c", f"'{WARDER}' run -- bash -c 'kill -TERM $$; sleep 9'; echo $?")
