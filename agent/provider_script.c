@@ -29,9 +29,11 @@ static int turn(struct provider *p, const struct provider_request *req,
 	if (req->cancel && *req->cancel)
 		return provider_fail(ret_error, PROVIDER_FAIL_CANCELLED, -ECANCELED, "cancelled");
 	if (s->next == s->n)
-		return provider_fail(ret_error, PROVIDER_FAIL_END, -EIO,
-				     "%s has no more answers (%zu were given): add a line to it",
-				     s->name, s->n);
+		return provider_fail(
+			ret_error, PROVIDER_FAIL_END, -EIO,
+			"%s has no more answers (%zu were given): start again, or with a "
+			"longer --script FILE",
+			s->name, s->n);
 	struct convo_message *m = &s->messages[s->next++];
 	if (sink->on_text && *m->text)
 		sink->on_text(sink->arg, m->text, strlen(m->text));

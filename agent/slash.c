@@ -564,6 +564,8 @@ bool slash_run(struct agent *a, const char *line)
 {
 	size_t n = word_len(line);
 	const char *argument = line + n + strspn(line + n, " \t");
+	if (n == 5 && !strncmp(line, "/exit", n)) /* what other programs call it */
+		return run_quit(a, argument);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if (strlen(commands[i].word) == n - 1 &&
 		    !strncmp(commands[i].word, line + 1, n - 1))
@@ -571,10 +573,7 @@ bool slash_run(struct agent *a, const char *line)
 	struct buf out = {0};
 	buf_add_str(&out, "There is no ");
 	escape_add(&out, line, n);
-	buf_add_str(&out, ". The commands:");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		buf_addf(&out, " /%s", commands[i].word);
-	buf_add_char(&out, '\n');
+	buf_add_str(&out, "; /help lists the commands.\n");
 	put(&out);
 	return true;
 }

@@ -369,7 +369,7 @@ class Repl(unittest.TestCase):
             ("/detect loud", "takes auto, hold"),
             ("/policy", f"allow rwx {self.place.project} .*# preset project"),
             ("/model gpt-x", "script, model gpt-x"),
-            ("/nonsense", "There is no /nonsense. The commands: /help"),
+            ("/nonsense", "There is no /nonsense; /help lists the commands."),
             ("/clear", "is forgotten"),
             ("/usr/bin/cc is what?", "one"),
         ):
@@ -400,11 +400,15 @@ class Repl(unittest.TestCase):
         agent.keys("show me\r")
         before = agent.answer("y")
         self.assertIn("hello from inside the wall", before)
-        self.assertIn(self.place.outside + "/notes.txt", before)
+        self.assertIn("ls asks to list", before)
+        self.assertIn("  path     ~\r", before)
         rest = agent.expect("Done: .*warder> ")
         self.assertNotIn("refused", rest)
         agent.keys("more\r")
-        agent.expect("no more answers")
+        agent.expect("no more answers.*start again")
+        agent.expect("warder> ")
+        agent.keys("/exit\r")
+        self.assertEqual(agent.wait(), 0)
 
     def test_report_mode_asks_nothing(self):
         agent = self.ready(assistant("", READ_NOTES), assistant("Told."))
