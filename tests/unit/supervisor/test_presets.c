@@ -98,6 +98,61 @@ Test(presets, all_know_of_the_base_directories)
 	}
 }
 
+static struct policy *all_presets(char *const *set)
+{
+	struct policy_vars there = vars;
+	struct policy_error error;
+	struct policy *p;
+
+	there.env = set;
+	cr_assert_eq(policy_new(&p), 0);
+	for (const struct preset_text *t = preset_texts; t->name; t++)
+		cr_assert_eq(preset_add(p, t->name, &there, &error), 0, "%s", error.text);
+	return p;
+}
+
+/* Wherever they point, by mistake or not: what is opened is a program's own directory in there. */
+Test(presets, base_directories_open_nothing_around_them)
+{
+	static const char *const places[] = {"/",
+					     "/**",
+					     "/*/u",
+					     "/home/u",
+					     "/home/u/.ssh",
+					     "/etc",
+					     "/home/u/.cache/../.ssh",
+					     "/home/u/.config/."};
+	static const char *const closed[] = {"/x",
+					     "/etc/shadow",
+					     "/etc/x",
+					     "/root/x",
+					     "/home/u/x",
+					     "/home/u/.bashrc",
+					     "/home/u/.ssh/id_rsa",
+					     "/home/u/.ssh/x",
+					     "/home/v/.netrc"};
+	struct policy *usual = all_presets(NULL);
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		char config[64], cache[64], data[64], state[64];
+		char *const set[] = {config, cache, data, state, NULL};
+		snprintf(config, sizeof(config), "XDG_CONFIG_HOME=%s", places[i]);
+		snprintf(cache, sizeof(cache), "XDG_CACHE_HOME=%s", places[i]);
+		snprintf(data, sizeof(data), "XDG_DATA_HOME=%s", places[i]);
+		snprintf(state, sizeof(state), "XDG_STATE_HOME=%s", places[i]);
+		struct policy *p = all_presets(set);
+		cr_expect_gt(policy_len(p), policy_len(usual), "%s", places[i]);
+		for (size_t at = 0; at < ARRAY_LEN(closed); at++) {
+			struct standing was = policy_standing(usual, closed[at], ACCESS_ALL);
+			struct standing is = policy_standing(p, closed[at], ACCESS_ALL);
+			cr_expect_eq(is.by[EFFECT_ALLOW] & ~was.by[EFFECT_ALLOW], 0u,
+				     "%s by way of %s", closed[at], places[i]);
+		}
+		policy_free(p);
+	}
+	policy_free(usual);
+}
+
 Test(presets, each_is_known_by_its_digest)
 {
 	for (const struct preset_text *t = preset_texts; t->name; t++) {
