@@ -122,6 +122,17 @@ class Fast(FastCase):
             self.skipTest(f"{compiler} {how} can't build: {built.stderr[:200]}")
         return self.own(program)
 
+    def test_what_is_handed_over_stops_twice(self):
+        """A directory alone, and nothing in it, no Landlock rule can open: each open is handed over."""
+        opener = self.build()
+        times = 1000
+        done = self.run_report("-x", opener, "--rule", f"allow list {self.outside} exact", "--",
+                               opener, str(times), self.outside)
+        self.assertStatus(done)
+        self.assertEqual(f"{self.outside} 0\n" * 2, done.out)
+        self.assertEqual(2 * times, done.report["engine"]["brokered"])
+        self.assertLess(self.stops(done), 2 * times * 2.2, done)
+
     def assertFast(self, program, times=60):
         on, off = self.both_ways(program, str(times), self.good, self.secret, self.good + ".not")
         self.assertIn(f"{self.secret} 13", on.out)

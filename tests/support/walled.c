@@ -74,6 +74,8 @@ static int confine_and_exec(const struct cli_options *o, char **argv, struct ses
 		return fail("the environment", -ENOMEM);
 	wall.ruleset = ruleset;
 	err = confine_prepare(&wall);
+	if (!err)
+		err = confine_enter(&wall, 0);
 	if (err)
 		return fail("entering the wall", err);
 	execve(found.file, argv, env);
