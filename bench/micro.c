@@ -6,6 +6,7 @@
  * The acts of a run (stop, report, brokered open) are differences between two runs that do few and
  * many of them, so that starting and ending cost nothing here.
  */
+#include "bench/floor.h"
 #include "landlock/llmodel.h"
 #include "supervisor/compile.h"
 #include "supervisor/engine.h"
@@ -242,6 +243,18 @@ static int stop(struct bench *b, double *ret)
 	return r < 0 ? r : stops < (uint64_t)b->opens ? -EINVAL : 0;
 }
 
+/* ---- what the kernel takes for itself ---- */
+
+static int bare_stop(struct bench *b, double *ret)
+{
+	return floor_stop(b->opens, ret);
+}
+
+static int bare_notification(struct bench *b, double *ret)
+{
+	return floor_notification(b->opens, ret);
+}
+
 /* ---- acts of a whole run ---- */
 
 static int supervised(struct bench *b, const char *rule, int n, const char *path, double *ret)
@@ -297,6 +310,9 @@ static const struct act {
 	{"compile", "the default policy into a Landlock ruleset", compile},
 	{"import", "a line of strace's text, read as a trace", import},
 	{"learn", "one of 200,000 events, learned from", learn},
+	{"bare-stop", "a stop about which nothing is done, on one processor", bare_stop},
+	{"bare-notification", "a notification that is answered at once, on one processor",
+	 bare_notification},
 	{"stop", "one ptrace stop of an open, all in", stop},
 	{"report", "a refused open, reported, beside the open itself", refused},
 	{"brokered", "an open that the broker does in place", brokered},
