@@ -118,7 +118,7 @@ def show(place, home, warder, out, columns):
         with open(os.path.join(home, name), "w", encoding="utf-8") as f:
             f.write(text)
     for ground, colours in GROUNDS.items():
-        for play, rows in ((question, 18), (session, 40)):
+        for play, rows in ((question, 18), (session, 42)):
             for made in ("project", ".local/state", ".config"):  # what was answered is asked again
                 shutil.rmtree(os.path.join(home, made), ignore_errors=True)
             os.mkdir(os.path.join(home, "project"))
