@@ -29,6 +29,7 @@ cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
 cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
 mkdir "$root/work"
 cp -a "$dir/." "$root/work"
+chmod 755 "$root/work" # whoever runs there may not be root
 # shellcheck disable=SC2016 # for the inner shell
 unshare --mount --propagation private --fork sh -eu -c '
     root=$1
