@@ -71,7 +71,9 @@ class Manual(unittest.TestCase):
             done = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-rLL=78n", "-P-cbou"], input=roff, check=True,
                                   capture_output=True, text=True, encoding="utf-8", timeout=60)
             shown = done.stdout
-            self.assertEqual("", done.stderr, name)
+            # groff 1.23 says of a table's cell with one word that its line can't be spread: it need not be.
+            faults = [line for line in done.stderr.splitlines() if not line.endswith("cannot adjust line")]
+            self.assertEqual([], faults, name)
             self.assertGreater(shown.count("\n"), 100)
             self.assertEqual([], [line for line in shown.splitlines() if len(line.expandtabs()) > 80], name)
 
