@@ -1,12 +1,13 @@
 #include "bench/floor.h"
 
+#include "bench/clock.h"
 #include "tracer/cpus.h"
+#include "tracer/seccompabi.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -16,20 +17,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-
-#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
-#define SECCOMP_IOCTL_NOTIF_SET_FLAGS	   SECCOMP_IOW(4, __u64)
-#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
-#endif
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* getppid() is done so. A listener, 0 or -errno. */
 static int filter(uint32_t action, unsigned flags)
@@ -126,14 +113,14 @@ static int run(bool stops, int n, double *ret)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	int ours AUTOCLOSE = pair[0], theirs AUTOCLOSE = pair[1];
-	double start = now_ns();
+	double start = clock_ns();
 	pid_t pid = fork();
 	if (pid == 0 && stops)
 		be_stopped(n);
 	else if (pid == 0)
 		be_told_of(n, theirs);
 	int r = pid < 0 ? -errno : stops ? trace_to_the_end(pid) : answer_to_the_end(pid, n, ours);
-	*ret = now_ns() - start;
+	*ret = clock_ns() - start;
 	if (r < 0 && pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, __WALL);

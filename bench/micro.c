@@ -6,6 +6,7 @@
  * The acts of a run (stop, report, brokered open) are differences between two runs that do few and
  * many of them, so that starting and ending cost nothing here.
  */
+#include "bench/clock.h"
 #include "bench/floor.h"
 #include "landlock/llmodel.h"
 #include "supervisor/compile.h"
@@ -25,7 +26,6 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define SAMPLES_MAX 100
 #define DECISIONS   10000
@@ -47,37 +47,30 @@ struct bench {
 	FILE *tell; /* our stdout; descriptor 1 is the commands' and leads nowhere */
 };
 
-static double now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* ---- acts without a process: ns each ---- */
 
 static int decide(struct bench *b, double *ret)
 {
 	const struct policy *p = session_policy(b->session);
 	size_t allowed = 0;
-	double start = now_ns();
+	double start = clock_ns();
 	for (int i = 0; i < DECISIONS; i++)
 		allowed += policy_decide(p, b->file, ACCESS_READ).effect == EFFECT_ALLOW;
-	*ret = (now_ns() - start) / DECISIONS;
+	*ret = (clock_ns() - start) / DECISIONS;
 	return allowed ? -EINVAL : 0;
 }
 
 static int model(struct bench *b, double *ret)
 {
 	const struct lldomain domain = lldomain_of(b->ruleset);
-	double start = now_ns();
+	double start = clock_ns();
 	for (int i = 0; i < MODELLED; i++) {
 		uint64_t rights;
 		int r = llmodel_granted(&domain, b->dir, &rights);
 		if (r < 0)
 			return r;
 	}
-	*ret = (now_ns() - start) / MODELLED;
+	*ret = (clock_ns() - start) / MODELLED;
 	return 0;
 }
 
@@ -85,10 +78,10 @@ static int compile(struct bench *b, double *ret)
 {
 	struct llruleset *rs;
 	struct compile_stats stats;
-	double start = now_ns();
+	double start = clock_ns();
 	int r = compile_policy(session_policy(b->session), &b->abi, (uint32_t)b->abi.scoped, &rs,
 			       &stats);
-	*ret = now_ns() - start;
+	*ret = clock_ns() - start;
 	if (r == 0)
 		llruleset_free(rs);
 	return r;
@@ -124,7 +117,7 @@ static int import(struct bench *b, double *ret)
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	double start = now_ns();
+	double start = clock_ns();
 	int got = trace_open(name, &options, &r, &error);
 	if (got < 0)
 		return got;
@@ -133,7 +126,7 @@ static int import(struct bench *b, double *ret)
 		events++;
 	bool whole = trace_faults(r) == 0 && events == 2 * STRACE_COPIES;
 	trace_close(r);
-	*ret = (now_ns() - start) / (STRACE_COPIES * STRACE_LINES);
+	*ret = (clock_ns() - start) / (STRACE_COPIES * STRACE_LINES);
 	return got < 0 ? got : whole ? 0 : -EINVAL;
 }
 
@@ -151,7 +144,7 @@ static int learn(struct bench *b, double *ret)
 	size_t rules = 0;
 	char path[64];
 	(void)b;
-	double start = now_ns();
+	double start = clock_ns();
 	int err = learn_new(&options, &l, &error);
 	if (!err)
 		err = learn_begin(l, &header, &error);
@@ -168,7 +161,7 @@ static int learn(struct bench *b, double *ret)
 	}
 	if (!err)
 		err = learn_write(l, &text, &rules);
-	*ret = (now_ns() - start) / LEARNED;
+	*ret = (clock_ns() - start) / LEARNED;
 	buf_free(&text);
 	learn_free(l);
 	return err ? err : rules == 1 ? 0 : -EINVAL;
@@ -232,14 +225,14 @@ static int stop(struct bench *b, double *ret)
 	char *argv[] = {b->work, "opens", many, b->file, NULL};
 	uint64_t stops = 0;
 	snprintf(many, sizeof(many), "%d", b->opens);
-	double start = now_ns();
+	double start = clock_ns();
 	int r = run_untraced(argv);
-	double untraced = now_ns() - start;
+	double untraced = clock_ns() - start;
 	if (r < 0)
 		return r;
-	start = now_ns();
+	start = clock_ns();
 	r = run_traced(argv, &stops);
-	*ret = (now_ns() - start - untraced) / (double)stops;
+	*ret = (clock_ns() - start - untraced) / (double)stops;
 	return r < 0 ? r : stops < (uint64_t)b->opens ? -EINVAL : 0;
 }
 
@@ -265,9 +258,9 @@ static int supervised(struct bench *b, const char *rule, int n, const char *path
 	struct warder_options o = {.rules = rule ? rules : NULL};
 	struct warder_result result;
 	snprintf(count, sizeof(count), "%d", n);
-	double start = now_ns();
+	double start = clock_ns();
 	int r = warder_run(&o, argv, &result);
-	*ret = now_ns() - start;
+	*ret = clock_ns() - start;
 	if (r < 0)
 		return r;
 	if (result.status)

@@ -1,27 +1,16 @@
 #include "tracer/door.h"
 
+#include "tracer/seccompabi.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-/* 6.6 */
-#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
-#define SECCOMP_IOCTL_NOTIF_SET_FLAGS	   SECCOMP_IOW(4, __u64)
-#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
-#endif
-#ifndef SECCOMP_ADDFD_FLAG_SEND
-#define SECCOMP_ADDFD_FLAG_SEND (1UL << 1) /* 5.14 */
-#endif
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5) /* 5.19 */
-#endif
 #define PIDFD_OF_A_THREAD O_EXCL /* PIDFD_THREAD, 6.9 */
 
 struct door {

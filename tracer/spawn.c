@@ -1,13 +1,13 @@
 #include "tracer/spawn.h"
 
 #include "tracer/filter.h"
+#include "tracer/seccompabi.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -17,10 +17,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5) /* 5.19 */
-#endif
 
 #define KEEP_MAX      64 /* descriptors kept beside 0-2 */
 #define LOOK_EVERY_MS 20 /* how often the handshake looks for a stop of the child */
