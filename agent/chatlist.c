@@ -181,23 +181,24 @@ int chatlist_find(const char *dir, const char *id, const char *project, const ch
 	return err;
 }
 
-static void write_chat(struct buf *out, const struct chat *c, bool with_project)
+static void write_chat(struct buf *out, const struct chat *c, bool with_project, size_t width)
 {
-	size_t n = c->words ? strcspn(c->words, "\n") : 0;
+	size_t begin = out->len, n = c->words ? strcspn(c->words, "\n") : 0;
 	AUTOFREE
 	char *first = n ? strndup(c->words, n) : NULL;
 	buf_add_str(out, "  ");
 	escape_add_str(out, c->id);
 	if (with_project) {
 		buf_add_str(out, "  ");
-		escape_add_fit(out, c->project, 40);
+		escape_add_fit(out, c->project, width / 3);
 	}
 	buf_add_str(out, "  ");
-	escape_add_fit(out, first ? first : "", 60);
+	const size_t used = escape_width(buf_str(out) + begin);
+	escape_add_fit(out, first ? first : "", used < width ? width - used : 1);
 	buf_add_char(out, '\n');
 }
 
-int chatlist_write(const char *dir, const char *project, struct buf *out)
+int chatlist_write(const char *dir, const char *project, size_t width, struct buf *out)
 {
 	struct chats l = {0};
 	size_t shown = 0;
@@ -205,7 +206,7 @@ int chatlist_write(const char *dir, const char *project, struct buf *out)
 	for (size_t i = 0; !err && i < l.n && shown < CHATLIST_MAX; i++) {
 		if (project && strcmp(l.item[i].project, project) != 0)
 			continue;
-		write_chat(out, &l.item[i], !project);
+		write_chat(out, &l.item[i], !project, width);
 		shown++;
 	}
 	chats_release(&l);

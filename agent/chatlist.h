@@ -18,6 +18,7 @@ int chatlist_find(const char *dir, const char *id, const char *project, const ch
 		  char **ret);
 /*
  * Append a line a session, newest first: id, where (project NULL: of all projects), the first
- * words. What can't be read is left out. 0 or -errno; no directory: nothing.
+ * words, as far as `width` columns go. What can't be read is left out. 0 or -errno; no directory:
+ * nothing.
  */
-int chatlist_write(const char *dir, const char *project, struct buf *out);
+int chatlist_write(const char *dir, const char *project, size_t width, struct buf *out);

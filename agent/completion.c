@@ -237,6 +237,9 @@ static void offer_runs(const struct place *p)
 	store_release(&s);
 }
 
+/* What a shell shows of a conversation beside what it inserts. */
+#define LISTED_COLUMNS 120
+
 /* The agent's conversations: an id, then what it was about. */
 static void offer_chats(const struct place *p)
 {
@@ -246,7 +249,7 @@ static void offer_chats(const struct place *p)
 	if (!open_store(&s))
 		return;
 	snprintf(dir, sizeof dir, "%s/sessions", s.state_dir);
-	if (!chatlist_write(dir, NULL, &list))
+	if (!chatlist_write(dir, NULL, LISTED_COLUMNS, &list))
 		for (const char *line = buf_str(&list), *end; *line; line = end + !!*end) {
 			end = line + strcspn(line, "\n");
 			line += strspn(line, " ");

@@ -5,6 +5,7 @@
 #include "tracer/util.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define DIM   "\033[2m"
 #define RED   "\033[31m"
@@ -12,8 +13,12 @@
 #define CYAN  "\033[36m"
 #define PLAIN "\033[0m"
 
-/* What a call is about, on one line. */
-#define GIST_WIDTH 100
+/* Columns that are kept of what a call is about, for however wide a terminal; and all that are
+ * shown where there is none. */
+#define CALL_KEPT  1000
+#define CALL_PIPED 100
+/* "> " before it; and the last column stays free, for terminals that wrap as it is written. */
+#define CALL_BESIDE 3
 
 static const char *style(const struct paint *p, const char *code)
 {
@@ -137,20 +142,28 @@ static char *name_call(const struct convo_call *call)
 {
 	struct buf out = {0}, gist = {0};
 	tools_write_gist(&gist, call->name, call->arguments);
-	escape_add_fit(&out, call->name, GIST_WIDTH);
+	escape_add_fit(&out, call->name, CALL_PIPED);
 	buf_add_char(&out, ' ');
-	escape_add_fit(&out, buf_str(&gist), GIST_WIDTH);
+	escape_add_fit(&out, buf_str(&gist), CALL_KEPT);
 	char *name = buf_take(&out);
 	buf_free(&out);
 	buf_free(&gist);
 	return name;
 }
 
+static size_t call_width(const struct paint *p)
+{
+	const int fd = fileno(p->side);
+	const size_t width = isatty(fd) ? termwidth(fd) : CALL_PIPED + CALL_BESIDE;
+	return width > CALL_BESIDE ? width - CALL_BESIDE : 1;
+}
+
 static void add_call(struct paint *p, struct buf *out)
 {
 	if (!p->call_shown) {
 		separate(p, PAINT_CALL, out);
-		buf_addf(out, "> %s", p->call ? p->call : "");
+		buf_add_str(out, "> ");
+		escape_add_fit(out, p->call ? p->call : "", call_width(p));
 	}
 	p->call_shown = true;
 }
@@ -263,10 +276,12 @@ static void on_preview(void *arg, const char *diff, size_t n)
 static void on_tool_note(void *arg, const char *line)
 {
 	struct paint *p = arg;
-	struct buf out = {0};
+	struct buf out = {0}, text = {0};
 	show_call(p);
 	end_output(p);
-	buf_addf(&out, "warder: %s\n", line);
+	buf_addf(&text, "warder: %s\n", line);
+	termwidth_wrap(&out, &text, fileno(p->side));
+	buf_free(&text);
 	put(p, p->side, &out);
 }
 
@@ -305,20 +320,33 @@ static void add_refusals(struct paint *p, const struct denial_list *l)
 	put(p, p->side, &out);
 }
 
+/* What is told at a call's end stands on its line where there is room for both. */
+static bool fits_beside(const struct paint *p, const char *status)
+{
+	const size_t brackets = strlen(" []");
+	return escape_width(p->call ? p->call : "") + escape_width(status) + brackets <=
+	       call_width(p);
+}
+
 static void add_status(struct paint *p, const struct tool_result *result, size_t number,
 		       struct buf *out)
 {
-	bool alone = !p->call_shown;
+	struct buf status = {0};
+	if (number)
+		buf_addf(&status, "%zu: ", number);
+	buf_add_str(&status, result->status);
+	bool beside = !p->call_shown && fits_beside(p, buf_str(&status));
+	if (!beside)
+		show_call(p);
 	add_call(p, out);
 	if (p->lines > PAINT_LINES_MAX && number)
 		buf_addf(out, "  [%zu more lines: /details %zu]\n", p->lines - PAINT_LINES_MAX,
 			 number);
 	else if (p->lines > PAINT_LINES_MAX)
 		buf_addf(out, "  [%zu more lines]\n", p->lines - PAINT_LINES_MAX);
-	buf_addf(out, "%s%s[", alone ? " " : "  ", style(p, DIM));
-	if (number)
-		buf_addf(out, "%zu: ", number);
-	buf_addf(out, "%s]%s\n", result->status, style(p, PLAIN));
+	buf_addf(out, "%s%s[%s]%s\n", beside ? " " : "  ", style(p, DIM), buf_str(&status),
+		 style(p, PLAIN));
+	buf_free(&status);
 }
 
 static void on_tool_end(void *arg, const struct convo_call *call, const struct tool_result *result)

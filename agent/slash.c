@@ -470,7 +470,8 @@ static bool run_sessions(struct agent *a, const char *argument)
 {
 	struct buf out = {0};
 	bool all = !strcmp(argument, "all");
-	int err = chatlist_write(a->log.dir, all ? NULL : a->log.project, &out);
+	int err = chatlist_write(a->log.dir, all ? NULL : a->log.project,
+				 termwidth(STDOUT_FILENO) - 1, &out);
 	if (err)
 		buf_addf(&out, "the saved sessions can't be read: %s\n", strerror(-err));
 	else if (!out.len)

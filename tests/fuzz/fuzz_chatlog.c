@@ -78,7 +78,7 @@ static char *resume(enum answer_dialect dialect, const char *project)
 static void check_list(void)
 {
 	struct buf out = {0};
-	if (chatlist_write(sessions, NULL, &out))
+	if (chatlist_write(sessions, NULL, 80, &out))
 		abort();
 	for (size_t i = 0; i < out.len; i++) {
 		unsigned char c = (unsigned char)out.data[i];

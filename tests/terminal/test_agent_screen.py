@@ -107,6 +107,23 @@ class Screen(unittest.TestCase):
         t.line("/details 9")
         t.wait_for("no tool call with this number")
 
+    def test_a_calls_line_is_as_long_as_the_terminal_is_wide(self):
+        words = " ".join(f"word{i}" for i in range(40))
+        for width in (36, 72, 160):
+            t = self.terminal(width=width, height=30)
+            self.start(t, assistant("", shell(f"true {words}"), shell(f"echo {words[:99]}; true {words}")),
+                       assistant("", shell("true")), assistant("Done."))
+            t.keys("C-l")
+            t.line("go")
+            lines = t.wait_for("Done.").splitlines()
+            calls = [i for i, line in enumerate(lines) if line.startswith("> run_shell")]
+            self.assertEqual(len(calls), 3, lines)
+            for at in calls[:2]:  # cut in the middle, nothing of it on a second line
+                self.assertIn(len(lines[at]), (width - 1, width - 2), lines)
+                self.assertRegex(lines[at], f"(?s)…..*{re.escape(words[-4:])}$")
+            self.assertEqual(lines[calls[0] + 1], "  [1: exit 0]", lines)
+            self.assertEqual(lines[calls[2]], "> run_shell true [3: exit 0]", lines)
+
     def test_what_is_waited_for_is_said_and_gone_afterwards(self):
         t = self.terminal(width=90)
         gate = os.path.join(t.project, "gate")

@@ -231,14 +231,18 @@ Test(chatlog, sessions_are_found_and_listed)
 	free(found);
 	cr_expect_eq(chatlist_find(path, "2", "/p", NULL, &found), -ENOTUNIQ);
 	cr_expect_eq(chatlist_find(path, "none", "/p", NULL, &found), -ENOENT);
-	cr_assert_eq(chatlist_write(path, "/p", &out), 0);
+	cr_assert_eq(chatlist_write(path, "/p", 100, &out), 0);
 	cr_expect(strstr(buf_str(&out), mine) && strstr(buf_str(&out), "first words\n"));
+	buf_reset(&out);
+	size_t narrow = strlen(mine) + 4 + 7;
+	cr_assert_eq(chatlist_write(path, "/p", narrow, &out), 0);
+	cr_expect_eq(strcspn(buf_str(&out), "\n"), narrow + strlen("…") - 1);
 	cr_expect_not(strstr(buf_str(&out), theirs));
 	buf_reset(&out);
-	cr_assert_eq(chatlist_write(path, NULL, &out), 0);
+	cr_assert_eq(chatlist_write(path, NULL, 100, &out), 0);
 	cr_expect(strstr(buf_str(&out), mine) && strstr(buf_str(&out), theirs));
 	buf_free(&out);
-	cr_expect_eq(chatlist_write("/nonexistent", NULL, &out), 0);
+	cr_expect_eq(chatlist_write("/nonexistent", NULL, 100, &out), 0);
 	free(mine);
 	free(theirs);
 }
