@@ -291,6 +291,11 @@ bool lineinput_interactive(const struct lineinput *l)
 	return l->tty;
 }
 
+bool lineinput_edits(const struct lineinput *l)
+{
+	return l->edit;
+}
+
 /* ---- the editor ---- */
 
 /* ^Z: the editor has put the terminal back; what was typed is there again afterwards. */

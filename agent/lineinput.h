@@ -25,6 +25,8 @@ const char *lineinput_lacks(const struct lineinput *l);
 void lineinput_words(struct lineinput *l, const char *const *words);
 /* Is somebody typing (rather than a pipe)? */
 bool lineinput_interactive(const struct lineinput *l);
+/* Does an editor show what was typed before its prompt? */
+bool lineinput_edits(const struct lineinput *l);
 /* Blocks. *ret_line is owned, without its last newline; set for LINEINPUT_LINE only. */
 enum lineinput_result lineinput_read(struct lineinput *l, const char *prompt, char **ret_line);
 /* Keep an entry (which may have several lines); one that begins with a space is not kept. */

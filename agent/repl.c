@@ -1,5 +1,6 @@
 #include "agent/repl.h"
 
+#include "agent/hush.h"
 #include "agent/interrupt.h"
 #include "agent/lineinput.h"
 #include "agent/paint.h"
@@ -93,10 +94,15 @@ static bool take_entry(struct repl *r, struct buf *entry)
 	const char *words = trimmed(entry->data);
 	if (!*words)
 		return true;
+	bool on = true;
+	if (lineinput_edits(r->in))
+		hush_begin();
 	if (*words == '/' && slash_is_command(words))
-		return slash_run(r->agent, words);
-	take_turn(r, words);
-	return true;
+		on = slash_run(r->agent, words);
+	else
+		take_turn(r, words);
+	hush_end();
+	return on;
 }
 
 static void greet(struct repl *r)

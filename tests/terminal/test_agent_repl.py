@@ -330,6 +330,61 @@ class Repl(unittest.TestCase):
         agent.keys("/quit\r")
         agent.expect("sh: ")
 
+    def test_what_is_typed_while_it_works_is_there_at_the_next_prompt(self):
+        gate = os.path.join(self.place.project, "gate")
+        wait = f"echo begun; until [ -e {gate} ]; do sleep 0.1; done"
+        agent = self.ready(assistant("", ("run_shell", {"command": wait})), assistant("First done."),
+                           assistant("", ("run_shell", {"command": f"echo begun; sleep {NAP}8"})))
+        at_prompt = agent.editing_modes()
+        agent.keys("go\r")
+        agent.expect(r"\n\S*  begun")
+        agent.keys("and then\r")
+        self.assertNotIn("and", agent.quiet(1))
+        with open(gate, "w"):
+            pass
+        self.assertNotIn("and", agent.expect("First done."))
+        agent.expect(r"warder> .*and then\r.*begun")
+        agent.keys("half a li")
+        self.assertNotIn("half", agent.quiet(0.5))
+        began = time.monotonic()
+        agent.keys("\x03")
+        agent.expect("cancelled.*warder> ")
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(agent.editing_modes(), at_prompt)
+        agent.keys("/usage\r")
+        agent.expect("turns.*warder> ")
+
+    def test_stopped_while_it_works_the_terminal_is_as_before(self):
+        agent = Agent(self.place, uid=self.uid, shell=True)
+        self.addCleanup(agent.close)
+        agent.expect("sh: ")
+        before = agent.modes()
+        gate = os.path.join(self.place.project, "gate")
+        wait = f"echo begun; until [ -e {gate} ]; do sleep 0.1; done"
+        script = self.place.script(assistant("", ("run_shell", {"command": wait})), assistant("First done."))[1]
+        # A shell that puts nothing back itself.
+        agent.keys(f"sh -c 'set -m; {self.place.warder} agent --script {script}; stty -a; fg'; echo \"e\"nded\r")
+        agent.trust("2")
+        agent.expect("warder> ")
+        agent.keys("go\r")
+        agent.expect(r"\n\S*  begun")
+        agent.keys("\x1a")
+        modes = agent.expect("iutf8?.*echoctl")
+        for mode in (" icanon", " echo ", " iexten"):
+            self.assertIn(mode, modes.replace("\r\n", " "))
+        agent.expect("[⠀-⣿]")
+        agent.keys("later")
+        self.assertNotIn("later", agent.quiet(1))
+        with open(gate, "w"):
+            pass
+        agent.expect("First done.*warder> .*later")
+        agent.keys("\x03")
+        agent.expect("warder> ")
+        agent.keys("\x04")
+        agent.expect("ended")
+        agent.expect("sh: ")
+        self.assertEqual(agent.modes(), before)
+
     def test_the_models_and_the_tools_words_never_move_the_terminal(self):
         evil = "clear\x1b[2J\x1b]0;title\x07 \u202egnirts\n\tkept"
         agent = self.ready(
