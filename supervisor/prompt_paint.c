@@ -1,17 +1,12 @@
 #include "supervisor/prompt_paint.h"
 
 #include "supervisor/escape.h"
-#include "supervisor/progname.h"
+#include "supervisor/promptline.h"
 #include "supervisor/prose.h"
 #include "supervisor/stack.h"
 #include "tracer/util.h"
 
 #include <string.h>
-
-#define LABEL_WIDTH   9 /* "program" and its space */
-#define LINES_MAX     3 /* of one value, unless details are asked for */
-#define WIDTH_MIN     24
-#define WIDTH_DEFAULT 80
 
 enum shown { SHOW_ALWAYS, SHOW_SAVING, SHOW_MANY, SHOW_SCOPES, SHOW_HELP };
 
@@ -38,142 +33,23 @@ enum prompt_action prompt_paint_action(char key)
 	return PROMPT_NOTHING;
 }
 
-/* ---- words ---- */
-
-static size_t width_of(const struct prompt_view *v)
-{
-	size_t width = v->width ? v->width : WIDTH_DEFAULT;
-	/* The last column stays empty: writing there makes some terminals wrap and some not. */
-	return width > WIDTH_MIN ? width - 1 : WIDTH_MIN;
-}
-
-static void bold(struct buf *out, const struct prompt_view *v, const char *s)
-{
-	buf_addf(out, v->color ? "\x1b[1m%s\x1b[0m" : "%s", s);
-}
-
-static void warn(struct buf *out, const struct prompt_view *v, const char *s)
-{
-	/* Red: yellow is not to be read on a light ground. */
-	buf_addf(out, v->color ? "\x1b[1;31m%s\x1b[0m" : "%s", s);
-}
-
-/* The raw path with ~ for home. */
-static void add_path(struct buf *raw, const char *path, const struct prompt_view *v)
-{
-	size_t n = v->home ? strlen(v->home) : 0;
-	if (n > 1 && !strncmp(path, v->home, n) && (path[n] == '/' || !path[n])) {
-		buf_add_char(raw, '~');
-		path += n;
-	}
-	buf_add_str(raw, path);
-}
-
-static void add_access(struct buf *out, uint32_t mask)
-{
-	const char *between = "";
-	for (unsigned i = 0; i < ACCESS_COUNT; i++) {
-		if (!(mask & 1u << i))
-			continue;
-		buf_addf(out, "%s%s", between, access_name(1u << i));
-		between = ", ";
-	}
-}
-
-static bool is_plain_word(const char *s)
-{
-	return *s && !strpbrk(s, " \t\n\"'\\$`*?[]{}()<>|&;!~#");
-}
-
-/* As a shell would read it; raw, escaped later. */
-static void add_argument(struct buf *raw, const char *arg)
-{
-	if (is_plain_word(arg)) {
-		buf_add_str(raw, arg);
-		return;
-	}
-	buf_add_char(raw, '\'');
-	for (; *arg; arg++) {
-		if (*arg == '\'')
-			buf_add_str(raw, "'\\''");
-		else
-			buf_add_char(raw, *arg);
-	}
-	buf_add_char(raw, '\'');
-}
-
-static const char *program_of(const struct question *q)
-{
-	return q->title ? q->title : progname_of(q->argv ? q->argv[0] : NULL, q->exe);
-}
-
-/* ---- lines ---- */
-
-/* Text (escaped already) from column `col` on; what does not fit goes on below it. */
-static void add_wrapped(struct buf *out, const char *text, size_t col, size_t width)
-{
-	for (;;) {
-		size_t n = prose_fitting(text, width - col);
-		buf_add(out, text, n);
-		text += n;
-		if (!*text)
-			break;
-		buf_addf(out, "\n%*s", (int)col, "");
-	}
-	buf_add_char(out, '\n');
-}
-
-/* A raw value, escaped and wrapped; beyond LINES_MAX lines cut in its middle, visibly. */
-static void add_value(struct buf *out, const char *raw, size_t col, const struct prompt_view *v)
-{
-	size_t width = width_of(v), room = (width - col) * LINES_MAX;
-	struct buf text = {0};
-	if (v->details)
-		escape_add_str(&text, raw);
-	else
-		escape_add_fit(&text, raw, room);
-	add_wrapped(out, buf_str(&text), col, width);
-	buf_free(&text);
-}
-
-static void add_label(struct buf *out, const char *label)
-{
-	buf_addf(out, "  %-*s", LABEL_WIDTH, label);
-}
-
-static void add_field(struct buf *out, const char *label, const char *raw,
-		      const struct prompt_view *v)
-{
-	add_label(out, label);
-	add_value(out, raw, 2 + LABEL_WIDTH, v);
-}
-
-static void add_path_field(struct buf *out, const char *label, const char *path,
-			   const struct prompt_view *v)
-{
-	struct buf raw = {0};
-	add_path(&raw, path, v);
-	add_field(out, label, buf_str(&raw), v);
-	buf_free(&raw);
-}
-
 /* ---- the parts of a question ---- */
 
 static void paint_head(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	struct buf text = {0};
-	bold(out, v, "warder:");
+	promptline_bold(out, v, "warder:");
 	buf_add_char(out, ' ');
-	escape_add_fit(&text, program_of(q), 24);
+	escape_add_fit(&text, promptline_program(q), 24);
 	if (q->is_rerun) {
 		buf_add_str(&text, ": run it again?");
 	} else {
 		buf_add_str(&text, " asks to ");
-		add_access(&text, q->access);
+		promptline_add_access(&text, q->access);
 	}
 	if (v->waiting > 1)
 		buf_addf(&text, "  (%zu questions wait)", v->waiting);
-	prose_add(out, buf_str(&text), strlen("warder: "), width_of(v));
+	prose_add(out, buf_str(&text), strlen("warder: "), promptline_width(v));
 	buf_free(&text);
 }
 
@@ -183,10 +59,10 @@ static void paint_command(struct buf *out, const struct question *q, const struc
 	for (char **arg = q->argv; arg && *arg; arg++) {
 		if (raw.len)
 			buf_add_char(&raw, ' ');
-		add_argument(&raw, *arg);
+		promptline_add_argument(&raw, *arg);
 	}
 	if (raw.len)
-		add_field(out, "command", buf_str(&raw), v);
+		promptline_add_field(out, "command", buf_str(&raw), v);
 	buf_free(&raw);
 }
 
@@ -194,50 +70,50 @@ static void paint_who(struct buf *out, const struct question *q, const struct pr
 {
 	struct buf raw = {0};
 	if (q->exe)
-		add_path(&raw, q->exe, v);
+		promptline_add_path(&raw, q->exe, v);
 	if (q->pid > 0)
 		buf_addf(&raw, "%s(pid %d)", raw.len ? " " : "", (int)q->pid);
-	add_field(out, "program", buf_str(&raw), v);
+	promptline_add_field(out, "program", buf_str(&raw), v);
 	buf_free(&raw);
 	paint_command(out, q, v);
 	if (v->details && q->cwd)
-		add_path_field(out, "in", q->cwd, v);
+		promptline_add_path_field(out, "in", q->cwd, v);
 }
 
 static void paint_call(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	struct buf raw = {0};
 	buf_addf(&raw, "%s, %s", q->call, q->exists ? "exists" : "does not exist yet");
-	add_field(out, "call", buf_str(&raw), v);
+	promptline_add_field(out, "call", buf_str(&raw), v);
 	buf_free(&raw);
 }
 
 static void paint_what(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
-	add_path_field(out, "path", q->path, v);
+	promptline_add_path_field(out, "path", q->path, v);
 	if (q->path2)
-		add_path_field(out, "and path", q->path2, v);
+		promptline_add_path_field(out, "and path", q->path2, v);
 	if (q->below) {
 		struct buf all = {0};
-		add_path(&all, q->below, v);
+		promptline_add_path(&all, q->below, v);
 		buf_add_str(&all, " and below: asked about often; a no is for all of it");
-		add_field(out, "and", buf_str(&all), v);
+		promptline_add_field(out, "and", buf_str(&all), v);
 		buf_free(&all);
 	}
 	if (q->given && (v->details || !q->path2))
-		add_field(out, "given as", q->given, v);
+		promptline_add_field(out, "given as", q->given, v);
 	if (q->note) {
 		struct buf text = {0};
 		escape_add_str(&text, q->note);
-		add_label(out, "because");
-		prose_add(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+		promptline_add_label(out, "because");
+		prose_add(out, buf_str(&text), 2 + PROMPTLINE_LABEL, promptline_width(v));
 		buf_free(&text);
 	}
 	if (q->sensitive) {
 		buf_add_str(out, "  ");
-		warn(out, v, "sensitive:");
+		promptline_warn(out, v, "sensitive:");
 		prose_add(out, " secrets or settings are kept here", 2 + strlen("sensitive:"),
-			  width_of(v));
+			  promptline_width(v));
 	}
 }
 
@@ -248,7 +124,7 @@ static void paint_stack(struct buf *out, const struct prompt_view *v)
 	if (!v->details)
 		return;
 	if (!s) {
-		add_field(out, "from", "not known", v);
+		promptline_add_field(out, "from", "not known", v);
 		return;
 	}
 	size_t shown = s->len < STACK_FRAMES_SHOWN ? s->len : STACK_FRAMES_SHOWN;
@@ -256,7 +132,7 @@ static void paint_stack(struct buf *out, const struct prompt_view *v)
 		struct buf raw = {0};
 		buf_add_str(&raw, i ? "← " : "");
 		stack_add_frame(&raw, &s->frame[i]);
-		add_field(out, i ? "" : "from", buf_str(&raw), v);
+		promptline_add_field(out, i ? "" : "from", buf_str(&raw), v);
 		buf_free(&raw);
 	}
 	const char *end = stack_end_words(shown < s->len ? UNWIND_MORE : s->end);
@@ -264,8 +140,8 @@ static void paint_stack(struct buf *out, const struct prompt_view *v)
 		return;
 	struct buf text = {0};
 	buf_addf(&text, "← %s", end);
-	add_label(out, "");
-	prose_add(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+	promptline_add_label(out, "");
+	prose_add(out, buf_str(&text), 2 + PROMPTLINE_LABEL, promptline_width(v));
 	buf_free(&text);
 }
 
@@ -278,7 +154,7 @@ static void add_scope_words(struct buf *raw, const struct question *q, const str
 		return;
 	case SCOPE_TREE:
 		if (!q->path || strcmp(s->path, q->path))
-			add_path(raw, s->path, v);
+			promptline_add_path(raw, s->path, v);
 		else
 			buf_add_str(raw, "this directory");
 		buf_add_str(raw, " and below");
@@ -312,14 +188,14 @@ static void paint_scope(struct buf *out, const struct question *q, unsigned i,
 	if (v->details)
 		escape_add_str(&text, buf_str(&raw));
 	else
-		escape_add_fit(&text, buf_str(&raw), (width_of(v) - col) * 2);
+		escape_add_fit(&text, buf_str(&raw), (promptline_width(v) - col) * 2);
 	buf_add_str(&text, ": ");
-	add_access(&text, s->access);
+	promptline_add_access(&text, s->access);
 	buf_add_str(&text, "; ");
 	add_surplus(&text, s);
 	if (s->sensitive)
 		buf_add_str(&text, ", sensitive");
-	prose_add(out, buf_str(&text), col, width_of(v));
+	prose_add(out, buf_str(&text), col, promptline_width(v));
 	buf_free(&raw);
 	buf_free(&text);
 }
@@ -346,10 +222,10 @@ static void paint_once(struct buf *out, const struct question *q, const struct p
 		buf_add_str(&raw, q->path2 ? "these two paths only" : "this path only");
 	else
 		add_scope_words(&raw, q, &q->scopes.item[once], v);
-	escape_add_fit(&text, buf_str(&raw), width_of(v));
+	escape_add_fit(&text, buf_str(&raw), promptline_width(v));
 	buf_addf(&text, "; what is marked is for session%s", q->no_saving ? "" : " and always");
-	add_label(out, "once");
-	prose_add(out, buf_str(&text), 2 + LABEL_WIDTH, width_of(v));
+	promptline_add_label(out, "once");
+	prose_add(out, buf_str(&text), 2 + PROMPTLINE_LABEL, promptline_width(v));
 	buf_free(&raw);
 	buf_free(&text);
 }
@@ -361,7 +237,7 @@ static void paint_scopes(struct buf *out, const struct question *q, const struct
 	if (v->scope >= q->scopes.len)
 		return;
 	if (q->scopes.item[v->scope].rule)
-		add_field(out, "rule", q->scopes.item[v->scope].rule, v);
+		promptline_add_field(out, "rule", q->scopes.item[v->scope].rule, v);
 	paint_once(out, q, v);
 }
 
@@ -375,7 +251,7 @@ static void paint_text(struct buf *out, const struct question *q, const struct p
 		AUTOFREE
 		char *one = strndup(line, n);
 		buf_add_str(out, "  ");
-		add_value(out, one ? one : "", 2, v);
+		promptline_add_value(out, one ? one : "", 2, v);
 		line += n + (line[n] == '\n');
 		shown++;
 	}
@@ -389,22 +265,23 @@ static void paint_others(struct buf *out, const struct prompt_view *v)
 	for (; shown < PROMPT_OTHERS_SHOWN && v->others[shown]; shown++) {
 		const struct question *q = v->others[shown];
 		struct buf raw = {0}, text = {0};
-		escape_add_fit(&text, program_of(q), 16);
+		escape_add_fit(&text, promptline_program(q), 16);
 		buf_add_str(&text, q->is_rerun ? ": run again" : ": ");
-		add_access(&text, q->access);
+		promptline_add_access(&text, q->access);
 		buf_add_char(&text, ' ');
 		if (q->path)
-			add_path(&raw, q->path, v);
-		size_t col = 2 + LABEL_WIDTH, used = col + escape_width(buf_str(&text));
-		size_t room = width_of(v) > used + 8 ? width_of(v) - used : width_of(v) - col;
+			promptline_add_path(&raw, q->path, v);
+		size_t col = 2 + PROMPTLINE_LABEL, used = col + escape_width(buf_str(&text));
+		size_t room = promptline_width(v) > used + 8 ? promptline_width(v) - used
+							     : promptline_width(v) - col;
 		escape_add_fit(&text, buf_str(&raw), room);
-		add_label(out, shown ? "" : v->group ? "and" : "waiting");
-		add_wrapped(out, buf_str(&text), col, width_of(v));
+		promptline_add_label(out, shown ? "" : v->group ? "and" : "waiting");
+		promptline_add_wrapped(out, buf_str(&text), col, promptline_width(v));
 		buf_free(&raw);
 		buf_free(&text);
 	}
 	if (v->waiting > shown + 1)
-		buf_addf(out, "  %*sand %zu more question%s\n", LABEL_WIDTH, "",
+		buf_addf(out, "  %*sand %zu more question%s\n", PROMPTLINE_LABEL, "",
 			 v->waiting - shown - 1, v->waiting - shown == 2 ? "" : "s");
 }
 
@@ -431,7 +308,7 @@ static void add_item(struct buf *out, size_t *at, const char *item, const struct
 	if (!*at) {
 		buf_add_str(out, "  ");
 		*at = 2;
-	} else if (*at + 2 + n > width_of(v)) {
+	} else if (*at + 2 + n > promptline_width(v)) {
 		buf_add_str(out, "\n  ");
 		*at = 2;
 	} else {
@@ -459,8 +336,9 @@ static void paint_keys(struct buf *out, const struct question *q, const struct p
 	}
 	buf_add_char(out, '\n');
 	if (v->group)
-		add_wrapped(out, "  The answer goes to all; the others get their narrowest scope.",
-			    2, width_of(v));
+		promptline_add_wrapped(
+			out, "  The answer goes to all; the others get their narrowest scope.", 2,
+			promptline_width(v));
 }
 
 #define HELP_KEYS_WIDTH 20
@@ -475,7 +353,7 @@ static void paint_help(struct buf *out, const struct prompt_view *v)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		size_t pad = HELP_KEYS_WIDTH - escape_width(rows[i][0]);
 		buf_addf(out, "  %s%*s", rows[i][0], (int)pad, "");
-		prose_add(out, rows[i][1], 2 + HELP_KEYS_WIDTH, width_of(v));
+		prose_add(out, rows[i][1], 2 + HELP_KEYS_WIDTH, promptline_width(v));
 	}
 }
 
@@ -483,7 +361,7 @@ static void paint_body(struct buf *out, const struct question *q, const struct p
 {
 	if (v->help) {
 		if (!q->is_rerun)
-			add_path_field(out, "path", q->path, v);
+			promptline_add_path_field(out, "path", q->path, v);
 		paint_help(out, v);
 		return;
 	}
@@ -545,7 +423,7 @@ static size_t add_page(struct buf *out, const struct buf *body, size_t room,
 	char words[64];
 	snprintf(words, sizeof words, "  page %zu of %zu: [space] on  [b] back", page + 1, pages);
 	add_lines(out, body, page * each, each);
-	add_wrapped(out, words, 2, width_of(v));
+	promptline_add_wrapped(out, words, 2, promptline_width(v));
 	return pages;
 }
 
@@ -585,23 +463,23 @@ static void add_subject(struct buf *text, const struct question *q, const struct
 	if (q->is_rerun) {
 		buf_add_str(text, "another run");
 	} else {
-		add_access(text, s ? s->access : q->access);
+		promptline_add_access(text, s ? s->access : q->access);
 		buf_add_char(text, ' ');
 		unsigned narrow = once && s ? once_scope(q, (unsigned)(s - q->scopes.item)) : 0;
 		if (once)
 			s = narrow ? &q->scopes.item[narrow] : NULL;
 		if (s && s->kind == SCOPE_PRESET)
 			buf_add_str(&raw, "preset ");
-		add_path(&raw, s ? s->path : q->path, v);
+		promptline_add_path(&raw, s ? s->path : q->path, v);
 		if (s && s->kind == SCOPE_TREE)
 			buf_add_str(&raw, " and below");
 	}
 	if (v->details)
 		escape_add_str(text, buf_str(&raw));
 	else
-		escape_add_fit(text, buf_str(&raw), width_of(v) * 2);
+		escape_add_fit(text, buf_str(&raw), promptline_width(v) * 2);
 	buf_add_str(text, " (");
-	escape_add_fit(text, program_of(q), 24);
+	escape_add_fit(text, promptline_program(q), 24);
 	buf_add_char(text, ')');
 	buf_free(&raw);
 }
@@ -610,11 +488,11 @@ static void paint_line(struct buf *out, const char *verdict, const struct questi
 		       const struct scope *s, bool once, const struct prompt_view *v)
 {
 	struct buf text = {0};
-	bold(out, v, "warder:");
+	promptline_bold(out, v, "warder:");
 	buf_add_char(out, ' ');
 	buf_addf(&text, "%s: ", verdict);
 	add_subject(&text, q, s, once, v);
-	prose_add(out, buf_str(&text), strlen("warder: "), width_of(v));
+	prose_add(out, buf_str(&text), strlen("warder: "), promptline_width(v));
 	buf_free(&text);
 }
 
