@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define ROOM_MIN 5 /* lines between head and keys; below that both are made short */
+
 enum shown { SHOW_ALWAYS, SHOW_SAVING, SHOW_MANY, SHOW_SCOPES, SHOW_HELP };
 
 struct key {
@@ -88,11 +90,33 @@ static void paint_call(struct buf *out, const struct question *q, const struct p
 	buf_free(&raw);
 }
 
-static void paint_what(struct buf *out, const struct question *q, const struct prompt_view *v)
+static void paint_path(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	promptline_add_path_field(out, "path", q->path, v);
 	if (q->path2)
 		promptline_add_path_field(out, "and path", q->path2, v);
+}
+
+/* On a low screen the paths are on every page: a line each, or two for one where there is room. */
+static void paint_path_short(struct buf *out, const struct question *q, size_t room,
+			     const struct prompt_view *v)
+{
+	const char *const paths[] = {q->path, q->path2};
+	const size_t lines = !q->path2 && room >= ROOM_MIN ? 2 : 1, width = promptline_width(v) - 2;
+	for (size_t i = 0; i < ARRAY_LEN(paths) && paths[i]; i++) {
+		struct buf raw = {0}, text = {0};
+		promptline_add_path(&raw, paths[i], v);
+		escape_add_fit(&text, buf_str(&raw), width * lines);
+		buf_add_str(out, "  ");
+		promptline_add_wrapped(out, buf_str(&text), 2, promptline_width(v));
+		buf_free(&raw);
+		buf_free(&text);
+	}
+}
+
+/* All that is to be known of what is asked for, beside its path. */
+static void paint_what(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
 	if (q->below) {
 		struct buf all = {0};
 		promptline_add_path(&all, q->below, v);
@@ -341,6 +365,14 @@ static void paint_keys(struct buf *out, const struct question *q, const struct p
 			promptline_width(v));
 }
 
+/* One line: the others are in the help. */
+static void paint_keys_short(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	buf_addf(out, "  [y] %s  [n] no  [?] help\n", q->is_rerun ? "yes" : "once");
+	if (v->group)
+		buf_add_str(out, "  The answer goes to all.\n");
+}
+
 #define HELP_KEYS_WIDTH 20
 
 static void paint_help(struct buf *out, const struct prompt_view *v)
@@ -361,7 +393,7 @@ static void paint_body(struct buf *out, const struct question *q, const struct p
 {
 	if (v->help) {
 		if (!q->is_rerun)
-			promptline_add_path_field(out, "path", q->path, v);
+			paint_path(out, q, v);
 		paint_help(out, v);
 		return;
 	}
@@ -370,6 +402,7 @@ static void paint_body(struct buf *out, const struct question *q, const struct p
 		paint_text(out, q, v);
 	} else {
 		paint_call(out, q, v);
+		paint_path(out, q, v);
 		paint_what(out, q, v);
 		paint_stack(out, v);
 		paint_scopes(out, q, v);
@@ -378,12 +411,19 @@ static void paint_body(struct buf *out, const struct question *q, const struct p
 }
 
 /* In pages the first one has to do for an answer: what it is about, and what a yes opens. */
-static void paint_in_pages(struct buf *out, const struct question *q, const struct prompt_view *v)
+static void paint_in_pages(struct buf *out, const struct question *q, const struct prompt_view *v,
+			   bool low)
 {
+	if (low && v->help) {
+		paint_help(out, v);
+		return;
+	}
 	if (v->help || q->is_rerun) {
 		paint_body(out, q, v);
 		return;
 	}
+	if (!low)
+		paint_path(out, q, v);
 	paint_what(out, q, v);
 	paint_scopes(out, q, v);
 	paint_who(out, q, v);
@@ -413,17 +453,53 @@ static void add_lines(struct buf *out, const struct buf *text, size_t from, size
 	}
 }
 
-/* Of what is too long for the screen one page, between its head and its keys. */
+/* Of what is too long for the screen one page, between its head and its keys. Where there is no
+ * room for it either, the head and the keys alone. */
 static size_t add_page(struct buf *out, const struct buf *body, size_t room,
 		       const struct prompt_view *v)
 {
-	size_t lines = count_lines(body), each = room > 2 ? room - 1 : 1;
+	if (room < 2)
+		return 1;
+	size_t lines = count_lines(body), each = room - 1;
 	size_t pages = (lines + each - 1) / each;
 	size_t page = v->page < pages ? v->page : pages - 1;
 	char words[64];
 	snprintf(words, sizeof words, "  page %zu of %zu: [space] on  [b] back", page + 1, pages);
+	if (strlen(words) > promptline_width(v))
+		snprintf(words, sizeof words, "  %zu of %zu: [space] [b]", page + 1, pages);
 	add_lines(out, body, page * each, each);
-	promptline_add_wrapped(out, words, 2, promptline_width(v));
+	buf_addf(out, "%s\n", words);
+	return pages;
+}
+
+/* What is left of the screen; the cursor stands on a line of its own below it all. */
+static size_t room_between(const struct buf *head, const struct buf *foot,
+			   const struct prompt_view *v)
+{
+	size_t taken = count_lines(head) + count_lines(foot) + 1;
+	return v->rows > taken ? v->rows - taken : 0;
+}
+
+/* It does not fit: what it is about stays in sight, whatever page of the rest is shown. */
+static size_t paint_page(struct buf *out, const struct question *q, const struct prompt_view *v)
+{
+	struct buf head = {0}, body = {0}, foot = {0};
+	paint_head(&head, q, v);
+	paint_keys(&foot, q, v);
+	bool low = room_between(&head, &foot, v) < ROOM_MIN;
+	if (low) {
+		buf_reset(&foot);
+		paint_keys_short(&foot, q, v);
+		paint_path_short(&head, q, room_between(&head, &foot, v), v);
+	}
+	paint_in_pages(&body, q, v, low);
+	buf_add_str(out, buf_str(&head));
+	size_t pages = add_page(out, &body, room_between(&head, &foot, v), v);
+	buf_add_str(out, buf_str(&foot));
+	out->failed |= head.failed || body.failed || foot.failed;
+	buf_free(&head);
+	buf_free(&body);
+	buf_free(&foot);
 	return pages;
 }
 
@@ -434,18 +510,13 @@ size_t prompt_paint(struct buf *out, const struct question *q, const struct prom
 	paint_head(&head, q, v);
 	paint_body(&body, q, v);
 	paint_keys(&foot, q, v);
-	/* The cursor stands on a line of its own below it. */
-	size_t taken = count_lines(&head) + count_lines(&foot) + 1;
-	size_t room = v->rows > taken ? v->rows - taken : 0;
-	buf_add_str(out, buf_str(&head));
-	if (v->rows && count_lines(&body) > room) {
-		buf_reset(&body);
-		paint_in_pages(&body, q, v);
-		pages = add_page(out, &body, room, v);
+	if (v->rows && count_lines(&body) > room_between(&head, &foot, v)) {
+		pages = paint_page(out, q, v);
 	} else {
+		buf_add_str(out, buf_str(&head));
 		buf_add_str(out, buf_str(&body));
+		buf_add_str(out, buf_str(&foot));
 	}
-	buf_add_str(out, buf_str(&foot));
 	out->failed |= head.failed || body.failed || foot.failed;
 	buf_free(&head);
 	buf_free(&body);

@@ -376,6 +376,20 @@ class Screens(unittest.TestCase):
             self.assertNotIn("asks to", shown)
             self.assertIn("before\n", t.tmux("capture-pane", "-p", "-S", "-"))  # with what has scrolled away
 
+    def test_a_pane_of_30_by_8_shows_what_is_asked(self):
+        with Terminal(width=30, height=8) as t:
+            t.write_outside("secret", "found it\n")
+            t.line("clear; warder run -- cat ../outside/secret")
+            for key in (None, "Space", "?", "?", "d"):
+                time.sleep(READING_TIME)
+                if key:
+                    t.keys(key)
+                shown = t.wait_for_that(lambda s: "[y] once" in s and "of" in s)
+                self.assertTrue(shown.startswith("warder: cat asks to read\n"), shown)
+                self.assertIn("outside/secret", shown.replace("\n  ", ""))
+            t.keys("y")
+            self.assertIn("found it\n", t.wait_for("found it"))
+
     def test_what_once_is_about(self):
         with Terminal() as t:
             secret = t.write_outside("secret", "found it\n")

@@ -175,6 +175,45 @@ Test(prompt, what_does_not_fit_has_pages)
 	buf_free(&whole);
 }
 
+/* A small pane: who, what and which path are on it, on whichever page, and the keys for an answer.
+ */
+Test(prompt, a_small_pane_keeps_what_it_is_about)
+{
+	struct question q = reading();
+	struct prompt_view v = {.home = "/home/u", .width = 30};
+	q.sensitive = true;
+	q.path2 = "/home/u/a directory with a long name/and below it another/b.txt";
+	for (v.rows = 6; v.rows < 24; v.rows++) {
+		for (int more = 0; more < 4; more++) {
+			size_t pages = 1;
+			v.details = more == 1;
+			v.help = more == 2;
+			v.group = more == 3;
+			for (v.page = 0; v.page < pages; v.page++) {
+				struct buf out = {0};
+				pages = prompt_paint(&out, &q, &v);
+				const char *text = buf_str(&out);
+				cr_expect_lt(count_lines(text), v.rows, "%zu rows: %s", v.rows,
+					     text);
+				cr_expect(strstr(text, "warder: cat asks to read\n"));
+				cr_expect(v.page || strstr(text, "~/notes/a.txt\n"), "%s", text);
+				cr_expect(v.rows > 10 || (strstr(text, "  ~/notes/a.txt\n") &&
+							  strstr(text, "/b.txt\n")),
+					  "%zu rows: %s", v.rows, text);
+				cr_expect(strstr(text, "[y] once"));
+				for (const char *line = text; *line; line++) {
+					size_t n = strcspn(line, "\n");
+					AUTOFREE
+					char *one = strndup(line, n);
+					cr_expect_lt(escape_width(one), 30, "%s", one);
+					line += n;
+				}
+				buf_free(&out);
+			}
+		}
+	}
+}
+
 /* The first page has to do for an answer. */
 Test(prompt, the_first_page_says_what_it_is_about)
 {
