@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #define REMEMBERED 4
+#define LINKS	   16
 
 /* What the kernel puts behind the name of what was unlinked (fs/d_path.c); a file may be called so.
  */
@@ -18,6 +19,15 @@
 
 struct pathname_memory {
 	int links; /* /proc/self/fd, -1 */
+	/*
+	 * Links of it, by the number modulo LINKS: what such a link says is looked for in the table
+	 * of descriptors each time that it is read (fs/proc/fd.c, proc_fd_link()), so that it can
+	 * be held while the number means one file after the other. All are opened for a moment and
+	 * get the lowest free number: it is the same few, and procfs is slow to look names up.
+	 */
+	struct {
+		int number, fd; /* fd -1: none yet */
+	} link[LINKS];
 	struct pathname_dir *dir[REMEMBERED];
 	unsigned next; /* the oldest */
 	uint64_t mount[PATHNAME_MOUNTS_MAX];
@@ -38,8 +48,12 @@ struct pathname_memory *pathname_memory_new(void)
 {
 	struct pathname_memory *m = calloc(1, sizeof(*m));
 
-	if (m) /* without it each link is looked up from the root */
-		m->links = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!m)
+		return NULL;
+	/* Without it each link is looked up from the root. */
+	m->links = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0; i < LINKS; i++)
+		m->link[i].fd = -1;
 	return m;
 }
 
@@ -56,6 +70,8 @@ void pathname_memory_free(struct pathname_memory *m)
 	if (!m)
 		return;
 	pathname_memory_forget(m);
+	for (unsigned i = 0; i < LINKS; i++)
+		util_close(&m->link[i].fd);
 	util_close(&m->links);
 	free(m);
 }
@@ -111,19 +127,19 @@ int pathname_stat(int fd, struct stat *ret, uint64_t *ret_mount)
 
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &x) < 0)
 		return -errno;
-	*ret = (struct stat){.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
-			     .st_ino = x.stx_ino,
-			     .st_nlink = x.stx_nlink,
-			     .st_mode = x.stx_mode,
-			     .st_uid = x.stx_uid,
-			     .st_gid = x.stx_gid,
-			     .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor),
-			     .st_size = (off_t)x.stx_size,
-			     .st_blksize = x.stx_blksize,
-			     .st_blocks = (blkcnt_t)x.stx_blocks,
-			     .st_atim = time_of(x.stx_atime),
-			     .st_mtim = time_of(x.stx_mtime),
-			     .st_ctim = time_of(x.stx_ctime)};
+	ret->st_dev = makedev(x.stx_dev_major, x.stx_dev_minor);
+	ret->st_ino = x.stx_ino;
+	ret->st_nlink = x.stx_nlink;
+	ret->st_mode = x.stx_mode;
+	ret->st_uid = x.stx_uid;
+	ret->st_gid = x.stx_gid;
+	ret->st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor);
+	ret->st_size = (off_t)x.stx_size;
+	ret->st_blksize = x.stx_blksize;
+	ret->st_blocks = (blkcnt_t)x.stx_blocks;
+	ret->st_atim = time_of(x.stx_atime);
+	ret->st_mtim = time_of(x.stx_mtime);
+	ret->st_ctim = time_of(x.stx_ctime);
 	/* From 5.8; ids begin at 1, and none is used again while something holds its mount. */
 	*ret_mount = x.stx_mask & STATX_MNT_ID ? x.stx_mnt_id : 0;
 	return 0;
@@ -158,17 +174,32 @@ static const char *number(int fd, char buffer[40])
 	return at;
 }
 
-/* What the kernel calls it; nothing says that it is true. */
-static int read_name(const struct pathname_memory *m, int fd, char text[PATH_MAX + 1])
+/* The link that says what this descriptor is; -1: none could be opened. */
+static int link_of(struct pathname_memory *m, int fd)
 {
-	char link[40];
-	ssize_t n;
+	char name[40];
+	unsigned i = (unsigned)fd % LINKS;
 
-	if (m && m->links >= 0) {
-		n = readlinkat(m->links, number(fd, link), text, PATH_MAX);
+	if (m->link[i].fd >= 0 && m->link[i].number == fd)
+		return m->link[i].fd;
+	util_close(&m->link[i].fd);
+	m->link[i].number = fd;
+	m->link[i].fd = openat(m->links, number(fd, name), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return m->link[i].fd;
+}
+
+/* What the kernel calls it; nothing says that it is true. */
+static int read_name(struct pathname_memory *m, int fd, char text[PATH_MAX + 1])
+{
+	char path[40];
+	ssize_t n;
+	int link = m && m->links >= 0 ? link_of(m, fd) : -1;
+
+	if (link >= 0) {
+		n = readlinkat(link, "", text, PATH_MAX);
 	} else {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		n = readlink(link, text, PATH_MAX);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, text, PATH_MAX);
 	}
 	if (n < 0)
 		return errno == ENAMETOOLONG ? -ENOENT : -errno;

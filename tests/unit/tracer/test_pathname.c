@@ -119,6 +119,30 @@ Test(pathname, what_was_deleted_has_none)
 	check(fd, NULL, true);
 }
 
+/* What a number of ours was is held on to (LINKS): not what it stood for. */
+Test(pathname, one_number_means_one_file_after_the_other)
+{
+	static const char *const name[] = {"dir/file", "dir/more", "other/file", "dir"};
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	for (int round = 0; round < 3; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(name); i++) {
+			int fd AUTOCLOSE = open_it(name[i]);
+			int moved = dup3(fd, 100, O_CLOEXEC), far = dup3(fd, 116, O_CLOEXEC);
+			check(fd, name[i], true);
+			check(moved, name[i], true);
+			check(far, name[i], true);
+			close(far);
+			cr_assert_eq(dup3(p[0], moved, O_CLOEXEC), moved);
+			check(moved, NULL, true);
+			close(moved);
+		}
+	}
+	close(p[0]);
+	close(p[1]);
+}
+
 Test(pathname, directories_of_other_mounts_are_not_held)
 {
 	struct pathname_memory *none = pathname_memory_new();
