@@ -40,9 +40,15 @@ struct step {
 	bool slash;
 };
 
+/* Field by field: of the name its end is enough, and it is by far the most of it. */
 void path_init(struct path_at *at)
 {
-	*at = (struct path_at){.object = -1, .parent = -1};
+	at->object = at->parent = -1;
+	at->dir = NULL;
+	at->name[0] = '\0';
+	at->real = at->told = NULL;
+	at->exists = at->trailing = at->unreachable = at->magic = at->linked = false;
+	at->st = (struct stat){0};
 }
 
 void path_release(struct path_at *at)
