@@ -10,6 +10,7 @@
 
 #define LOOP_EVENTS_MAX 32
 #define LOOP_SIGNAL_ID	0 /* in epoll's data; watches count from 1 */
+#define NEVER		INT64_MAX
 
 enum watch_kind { WATCH_FD, WATCH_TIMER };
 
@@ -35,6 +36,8 @@ struct loop {
 	struct watch *watch; /* by rising id */
 	size_t len;
 	size_t cap;
+	size_t always;	/* of them, regular files */
+	int64_t due_ns; /* of the first timer; NEVER: there is none */
 	sigset_t original;
 	sigset_t taken;
 	struct sigaction sigchld;
@@ -45,11 +48,16 @@ struct loop {
 	} signal[NSIG];
 };
 
-static int64_t now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 int loop_new(struct loop **ret)
@@ -59,6 +67,7 @@ int loop_new(struct loop **ret)
 		return -ENOMEM;
 	l->signals = -1;
 	l->next_id = 1;
+	l->due_ns = NEVER;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epoll < 0) {
 		int e = -errno;
@@ -135,6 +144,7 @@ static int arm(struct loop *l, struct watch *w)
 	if (epoll_ctl(l->epoll, op, w->fd, &e)) {
 		if (op == EPOLL_CTL_ADD && errno == EPERM) {
 			w->always = true;
+			l->always++;
 			return 0;
 		}
 		if (op != EPOLL_CTL_DEL)
@@ -186,7 +196,22 @@ int loop_add_timer(struct loop *l, int64_t delay_ms, loop_timer_fn *fn, void *ar
 			  .due_ns = now_ns() + delay_ns,
 			  .timer_fn = fn,
 			  .arg = arg};
-	return add(l, &w, ret_id);
+	int r = add(l, &w, ret_id);
+	if (!r && w.due_ns < l->due_ns)
+		l->due_ns = w.due_ns;
+	return r;
+}
+
+static const struct watch *earliest(const struct loop *l, uint64_t below_id)
+{
+	const struct watch *best = NULL;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct watch *w = &l->watch[i];
+		if (w->kind == WATCH_TIMER && w->id < below_id &&
+		    (!best || w->due_ns < best->due_ns))
+			best = w;
+	}
+	return best;
 }
 
 void loop_remove(struct loop *l, uint64_t id)
@@ -196,9 +221,14 @@ void loop_remove(struct loop *l, uint64_t id)
 		return;
 	if (w->in_epoll)
 		epoll_ctl(l->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+	bool timer = w->kind == WATCH_TIMER;
+	l->always -= w->always;
 	size_t i = (size_t)(w - l->watch);
 	memmove(w, w + 1, (l->len - i - 1) * sizeof(*w));
 	l->len--;
+	const struct watch *first = timer ? earliest(l, UINT64_MAX) : NULL;
+	if (timer)
+		l->due_ns = first ? first->due_ns : NEVER;
 }
 
 /* ---- signals ---- */
@@ -321,18 +351,6 @@ static void dispatch_always(struct loop *l)
 		dispatch_fd(l, id, find(l, id)->events & (EPOLLIN | EPOLLOUT));
 }
 
-static const struct watch *earliest(const struct loop *l, uint64_t below_id)
-{
-	const struct watch *best = NULL;
-	for (size_t i = 0; i < l->len; i++) {
-		const struct watch *w = &l->watch[i];
-		if (w->kind == WATCH_TIMER && w->id < below_id &&
-		    (!best || w->due_ns < best->due_ns))
-			best = w;
-	}
-	return best;
-}
-
 /* Timers that were set before this turn: one that sets itself again can't starve the rest. */
 static void dispatch_timers(struct loop *l)
 {
@@ -347,14 +365,14 @@ static void dispatch_timers(struct loop *l)
 	}
 }
 
+/* By the last tick's time, which costs next to nothing: a timer may be late by a tick. */
 static int wait_ms(const struct loop *l, int timeout_ms)
 {
-	if (next_always(l, 0))
+	if (l->always && next_always(l, 0))
 		return 0;
-	const struct watch *w = earliest(l, UINT64_MAX);
-	if (!w)
+	if (l->due_ns == NEVER)
 		return timeout_ms;
-	int64_t ms = (w->due_ns - now_ns() + 999999) / 1000000;
+	int64_t ms = (l->due_ns - clock_ns(CLOCK_MONOTONIC_COARSE) + 999999) / 1000000;
 	if (ms < 0)
 		ms = 0;
 	if (timeout_ms >= 0 && timeout_ms < ms)
@@ -365,7 +383,8 @@ static int wait_ms(const struct loop *l, int timeout_ms)
 int loop_turn(struct loop *l, int timeout_ms)
 {
 	struct epoll_event event[LOOP_EVENTS_MAX];
-	int n = epoll_wait(l->epoll, event, LOOP_EVENTS_MAX, wait_ms(l, timeout_ms));
+	int ms = wait_ms(l, timeout_ms);
+	int n = epoll_wait(l->epoll, event, LOOP_EVENTS_MAX, ms);
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	l->alone = n == 1;
@@ -376,8 +395,11 @@ int loop_turn(struct loop *l, int timeout_ms)
 			dispatch_fd(l, event[i].data.u64, event[i].events);
 	}
 	l->alone = false;
-	dispatch_always(l);
-	dispatch_timers(l);
+	if (l->always)
+		dispatch_always(l);
+	/* What comes due while descriptors are ready makes the next turn's wait one of none. */
+	if (n <= 0 || ms == 0)
+		dispatch_timers(l);
 	return 0;
 }
 

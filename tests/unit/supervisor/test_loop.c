@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,6 +221,41 @@ Test(loop, a_timer_that_sets_itself_does_not_starve)
 		cr_assert_eq(s.calls, i);
 	}
 	loop_free(l);
+}
+
+static void on_ready(void *arg, int fd, uint32_t events)
+{
+	(void)fd;
+	(void)events;
+	++*(int *)arg;
+}
+
+Test(loop, timers_fire_while_descriptors_are_always_ready)
+{
+	struct loop *l;
+	struct seen s = {0};
+	struct tick t[] = {{&s, '1'}, {&s, '2'}, {&s, 'x'}};
+	uint64_t id[3], ready;
+	int ready_times = 0, fd = eventfd(1, EFD_CLOEXEC);
+	cr_assert_eq(loop_new(&l), 0);
+	s.loop = l;
+	cr_assert_eq(loop_add_fd(l, fd, EPOLLIN, on_ready, &ready_times, &ready), 0);
+	loop_add_timer(l, 1, on_tick, &t[2], &id[2]);
+	loop_add_timer(l, 20, on_tick, &t[1], &id[1]);
+	loop_add_timer(l, 5, on_tick, &t[0], &id[0]);
+	loop_remove(l, id[2]); /* the first one: the next is the first now */
+	for (int turns = 0; s.calls < 2 && turns < 10000; turns++) {
+		loop_turn(l, -1);
+		usleep(100);
+	}
+	cr_assert_str_eq(s.order, "12");
+	cr_assert_gt(ready_times, 2);
+	/* With none left it waits for as long as it is told. */
+	loop_remove(l, ready);
+	loop_turn(l, 0);
+	cr_assert_eq(s.calls, 2);
+	loop_free(l);
+	close(fd);
 }
 
 static void on_signal(void *arg, const struct signalfd_siginfo *info)
