@@ -20,12 +20,12 @@ struct glob {
 	struct part part[]; /* room for what the pattern can have, and for a last "*" */
 };
 
-uint64_t glob_component_bit(const char *component, size_t n)
+static uint64_t bit_of(const char *component, size_t n)
 {
-	uint32_t h = 2166136261u;
+	uint32_t h = GLOB_COMPONENT;
 	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)component[i]) * 16777619u;
-	return UINT64_C(1) << ((h ^ h >> 16) & 63);
+		h = glob_component_add(h, component[i]);
+	return glob_component_bit(h);
 }
 
 size_t glob_first_wild(const char *text, size_t n)
@@ -77,7 +77,7 @@ static int add_part(struct glob *g, struct part part)
 	if (g->len == GLOB_PARTS_MAX)
 		return -EINVAL;
 	if (part.kind == PART_LITERAL)
-		g->needed |= glob_component_bit(part.text, part.len);
+		g->needed |= bit_of(part.text, part.len);
 	g->part[g->len++] = part;
 	return 0;
 }

@@ -24,8 +24,21 @@ struct glob;
 int glob_new(const char *pattern, bool tree, struct glob **ret);
 void glob_free(struct glob *g);
 
-/* A set of the components a path has; lets most globs be passed over without a match. */
-uint64_t glob_component_bit(const char *component, size_t n);
+/*
+ * A set of the components a path has; lets most globs be passed over without a match. A component
+ * is taken in byte by byte, from GLOB_COMPONENT on.
+ */
+#define GLOB_COMPONENT 2166136261u
+
+static inline uint32_t glob_component_add(uint32_t h, char c)
+{
+	return (h ^ (unsigned char)c) * 16777619u;
+}
+
+static inline uint64_t glob_component_bit(uint32_t h)
+{
+	return UINT64_C(1) << ((h ^ h >> 16) & 63);
+}
 
 /*
  * How many components of path does the longest match cover? -1: none. `components` is the set of

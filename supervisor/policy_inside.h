@@ -43,10 +43,15 @@ struct policy {
 	struct table by_place; /* these, by the directory that they are about */
 };
 
+static inline uint64_t policy_hash_add(uint64_t h, char c)
+{
+	return (h ^ (unsigned char)c) * POLICY_HASH_PRIME;
+}
+
 static inline uint64_t policy_hash(uint64_t h, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)s[i]) * POLICY_HASH_PRIME;
+		h = policy_hash_add(h, s[i]);
 	return h;
 }
 

@@ -124,10 +124,14 @@ static uint32_t defeated(const struct entry *e, const struct found literal[ACCES
 	return out;
 }
 
+#define HASHES 32
+
 struct path {
 	const char *text;
-	int depth;	     /* components */
-	uint64_t components; /* their set */
+	int depth;	       /* components */
+	uint64_t components;   /* their set */
+	uint64_t hash[HASHES]; /* of the text up to the end of each of the first so many */
+	const char *hashed;    /* the end of the last of these */
 };
 
 /* The globs about the directory of this hash, which the path is or lies in. */
@@ -158,7 +162,11 @@ static void probe_globs(const struct policy *p, struct probe *pr, const struct p
 		return;
 	memcpy(literal, pr->of, sizeof(literal));
 	probe_place(p, pr, path, literal, hash);
-	for (const char *at = path->text; at[0] == '/' && at[1];) {
+	for (int i = 0; i < path->depth && i < HASHES; i++) {
+		hash = path->hash[i];
+		probe_place(p, pr, path, literal, hash);
+	}
+	for (const char *at = path->hashed; at[0] == '/' && at[1];) {
 		size_t n = 1 + strcspn(at + 1, "/");
 		hash = policy_hash(hash, at, n);
 		at += n;
@@ -166,29 +174,50 @@ static void probe_globs(const struct policy *p, struct probe *pr, const struct p
 	}
 }
 
+/*
+ * The next component, behind the slash at `at`: into the path and the hash of all up to its end,
+ * which is returned. NULL: it is none. Every byte once: this is most of what a decision takes.
+ */
+static const char *take_component(struct path *path, const char *at, uint64_t *hash)
+{
+	const char *name = at + 1, *end = name;
+	uint64_t h = policy_hash_add(*hash, '/');
+	uint32_t component = GLOB_COMPONENT;
+	for (; *end && *end != '/'; end++) {
+		h = policy_hash_add(h, *end);
+		component = glob_component_add(component, *end);
+	}
+	if (end == name || policy_is_dots(name, (size_t)(end - name)))
+		return NULL;
+	path->components |= glob_component_bit(component);
+	if (path->depth < HASHES) {
+		path->hash[path->depth] = h;
+		path->hashed = end;
+	}
+	path->depth++;
+	*hash = h;
+	return end;
+}
+
 /* False: no resolved absolute path. */
 static bool probe_path(const struct policy *p, struct probe *pr, const char *path)
 {
+	struct path whole;
 	if (!path || path[0] != '/')
 		return false;
 	if (p->len == 0)
 		return true;
 	uint64_t hash = POLICY_HASH_START;
-	struct path whole = {.text = path};
 	const char *at = path;
+	whole.text = whole.hashed = path;
+	whole.depth = 0;
+	whole.components = 0;
 	probe_literal(p, pr, hash, path, 1, 0, path[1] == '\0');
-	while (at[1] || whole.depth) {
-		const char *name = at + 1;
-		size_t n = strcspn(name, "/");
-		if (n == 0 || policy_is_dots(name, n))
+	while (*at && (at[1] || whole.depth)) {
+		at = take_component(&whole, at, &hash);
+		if (!at)
 			return false;
-		hash = policy_hash(hash, at, n + 1);
-		whole.components |= glob_component_bit(name, n);
-		at = name + n;
-		whole.depth++;
 		probe_literal(p, pr, hash, path, (size_t)(at - path), whole.depth, *at == '\0');
-		if (*at == '\0')
-			break;
 	}
 	probe_globs(p, pr, &whole);
 	return true;
