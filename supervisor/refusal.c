@@ -300,7 +300,7 @@ static void look_at_refused(struct run *r, struct waiter *w)
 
 void refusal_begin(struct run *r, const struct tracer_event *ev)
 {
-	struct waiter *w = waiter_new(ev);
+	struct waiter *w = waiter_new(r, ev);
 	if (!w) {
 		tracer_deny(r->tracer, ev->who);
 		return;
@@ -333,7 +333,7 @@ static void answer_at_door(struct run *r, struct waiter *w, int64_t result)
 	if (w->listed)
 		waiter_drop(r, w);
 	else
-		waiter_free(w);
+		waiter_free(r, w);
 }
 
 static bool is_net_used(void *run, uint32_t number)
@@ -419,7 +419,7 @@ static void look_at_door(struct run *r, struct waiter *w)
 	}
 	if (allowed && doorstep_is_instant(w)) {
 		inplace_at_door(r, w);
-		waiter_free(w);
+		waiter_free(r, w);
 		return;
 	}
 	int error = doorstep_fails_anyway(r, w);
@@ -437,7 +437,7 @@ static void look_at_door(struct run *r, struct waiter *w)
 
 void refusal_at_door(struct run *r, const struct tracer_event *ev)
 {
-	struct waiter *w = waiter_new(ev);
+	struct waiter *w = waiter_new(r, ev);
 	if (!w) {
 		tracer_deny(r->tracer, ev->who);
 		return;
@@ -540,8 +540,10 @@ void refusal_release(struct run *r)
 	while (r->waiters) {
 		struct waiter *w = r->waiters;
 		r->waiters = w->next;
-		waiter_free(w);
+		waiter_free(r, w);
 	}
+	free(r->spare);
+	r->spare = NULL;
 	budget_release(&r->budget);
 	while (r->onces)
 		once_forget(r, r->onces->pid);

@@ -37,11 +37,32 @@ static uint32_t answered_bits(const struct run *r, pid_t pid, const char *path)
 	return bits;
 }
 
-/* The policy on one path, with the answers for once. */
-static struct decision decide_path(const struct run *r, pid_t pid, const char *path,
-				   uint32_t access, uint32_t *ret_asked)
+/* The policy on one path, without answers for once. */
+static struct decision last_word(struct run *r, const char *path, uint32_t access,
+				 uint32_t *ret_asked)
 {
-	return judge_path(r->session->policy, path, access, once_bits(r, pid, path), ret_asked);
+	struct last_word *w = &r->last_word;
+	size_t n = strlen(path) + 1;
+	if (w->version != r->session->policy_version || w->access != access || n > sizeof w->path ||
+	    memcmp(w->path, path, n) != 0) {
+		w->path[0] = '\0';
+		w->decision = judge_path(r->session->policy, path, access, 0, &w->asked);
+		w->version = r->session->policy_version;
+		w->access = access;
+		if (n <= sizeof w->path)
+			memcpy(w->path, path, n);
+	}
+	*ret_asked = w->asked;
+	return w->decision;
+}
+
+/* The same with them. */
+static struct decision decide_path(struct run *r, pid_t pid, const char *path, uint32_t access,
+				   uint32_t *ret_asked)
+{
+	uint32_t once = once_bits(r, pid, path);
+	return once ? judge_path(r->session->policy, path, access, once, ret_asked)
+		    : last_word(r, path, access, ret_asked);
 }
 
 static int cached_guard(struct run *r, const struct guard **ret)

@@ -46,7 +46,6 @@ struct waiter {
 	uint64_t question;	 /* asking */
 	bool was_asked;		 /* allowed by an answer of this session, not by a rule before it */
 	uint64_t act;		 /* acting */
-	int64_t since_ms;	 /* held since, monotonic */
 	bool again;		 /* to be decided anew (settle_after) */
 	bool own_domain;	 /* it has a Landlock sandbox of its own, too */
 	unsigned own_about;	 /* TRACER_OWN_*: what else that one may refuse */
@@ -115,6 +114,17 @@ struct open_dir {
 	char *path; /* owned; NULL: none yet */
 };
 
+/*
+ * What the policy said last about a path, without answers for once (ruling.c): the calls about one
+ * file come in a row, and it has nothing new to say until its version is another one.
+ */
+struct last_word {
+	unsigned version; /* of the policy */
+	uint32_t access, asked;
+	struct decision decision; /* its rule is a loan of that version's */
+	char path[512];		  /* "": none; a longer one is not remembered */
+};
+
 /* A guard of the policy with one process's answers for once (ruling.c). */
 struct own_guard {
 	struct guard *guard; /* owned; NULL: none yet */
@@ -148,6 +158,7 @@ struct run {
 	struct guard *guard;
 	unsigned guard_version;
 	struct open_dir open_dir;
+	struct last_word last_word;
 	struct own_guard own;
 
 	struct tracer *tracer;
@@ -185,6 +196,7 @@ struct run {
 	int64_t started_ms, held_since_ms;
 
 	struct waiter *waiters;
+	struct waiter *spare; /* owned: the memory of one, for the next; NULL: none */
 	struct once *onces;
 	struct budget budget;
 	struct look *looks;
@@ -288,8 +300,8 @@ int finish_report(struct run *r);
 /* The thread of the event, in no list; what it comes to own is the caller's to release. */
 void waiter_init(struct waiter *w, const struct tracer_event *ev);
 /* NULL: no memory. Not in the list yet: waiter_add(), or waiter_free(). */
-struct waiter *waiter_new(const struct tracer_event *ev);
-void waiter_free(struct waiter *w);
+struct waiter *waiter_new(struct run *r, const struct tracer_event *ev);
+void waiter_free(struct run *r, struct waiter *w);
 void waiter_add(struct run *r, struct waiter *w);
 /* Out of the list, and freed. */
 void waiter_drop(struct run *r, struct waiter *w);

@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void waiter_free(struct waiter *w)
+void waiter_free(struct run *r, struct waiter *w)
 {
 	broker_meta_release(&w->meta);
 	broker_connect_release(&w->connect);
 	verdict_release(&w->verdict);
-	free(w);
+	if (r->spare)
+		free(w);
+	else
+		r->spare = w;
 }
 
 void waiter_init(struct waiter *w, const struct tracer_event *ev)
@@ -24,7 +27,6 @@ void waiter_init(struct waiter *w, const struct tracer_event *ev)
 	w->pid = ev->pid;
 	w->turn = ev->turn;
 	w->call = ev->call;
-	w->since_ms = run_now_ms();
 	w->own_domain = ev->own_domain;
 	w->own_about = ev->own_about;
 	w->own_net = ev->own_net;
@@ -32,9 +34,10 @@ void waiter_init(struct waiter *w, const struct tracer_event *ev)
 	w->connect.socket = -1;
 }
 
-struct waiter *waiter_new(const struct tracer_event *ev)
+struct waiter *waiter_new(struct run *r, const struct tracer_event *ev)
 {
-	struct waiter *w = malloc(sizeof *w);
+	struct waiter *w = r->spare ? r->spare : malloc(sizeof *w);
+	r->spare = NULL;
 	if (w)
 		waiter_init(w, ev);
 	return w;
@@ -65,7 +68,7 @@ void waiter_drop(struct run *r, struct waiter *w)
 		p = &(*p)->next;
 	BUG(!*p);
 	*p = w->next;
-	waiter_free(w);
+	waiter_free(r, w);
 	waiter_tell_holding(r);
 }
 
