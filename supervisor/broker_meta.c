@@ -320,24 +320,28 @@ static bool is_missing(enum sys_id id)
 	return false;
 }
 
+/* Of the name its end is enough, and it is most of it. */
+static void empty(struct broker_meta *m)
+{
+	memset(m, 0, offsetof(struct broker_meta, name) + 1);
+}
+
 int broker_meta_read(struct call *c, struct call_view view, struct broker_meta *ret)
 {
 	const struct shape *s = shape_of(sysent_id(c->ent));
 	BUG(!s);
-	struct broker_meta m = {.kind = s->kind};
-	int err = is_missing(s->id) ? -ENOSYS : read_all(c, view, s, &m);
-	if (err) {
-		broker_meta_release(&m);
-		return err;
-	}
-	*ret = m;
-	return 0;
+	empty(ret);
+	ret->kind = s->kind;
+	int err = is_missing(s->id) ? -ENOSYS : read_all(c, view, s, ret);
+	if (err)
+		broker_meta_release(ret);
+	return err;
 }
 
 void broker_meta_release(struct broker_meta *m)
 {
 	free(m->value);
-	m->value = NULL;
+	empty(m);
 }
 
 /* ---- doing ---- */

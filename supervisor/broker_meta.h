@@ -44,21 +44,23 @@ struct broker_meta {
 	gid_t gid;
 	bool now; /* times: both are the present */
 	struct timespec times[2];
-	char name[BROKER_META_NAME_MAX];
 	void *value; /* owned: an attribute's value, a struct file_attr, an ioctl's argument */
 	size_t size;
-	int flags;	/* setxattr's */
-	unsigned ioctl; /* the command, as the native architecture has it */
+	int flags;			 /* setxattr's */
+	unsigned ioctl;			 /* the command, as the native architecture has it */
+	char name[BROKER_META_NAME_MAX]; /* last: of few calls */
 };
 
 /* Is it one of these calls? */
 bool broker_meta_knows(enum sys_id id);
 /*
  * Read what the decoded call wants. Call_resolve() comes after this: an empty path that stands for
- * a descriptor is put into c->path[0]. 0 with *ret (release it), or -errno: what the call returns.
+ * a descriptor is put into c->path[0]. 0 with *ret (release it), or -errno: what the call returns,
+ * and *ret is empty.
  * The descriptor of one by descriptor is the caller's to take: the first argument.
  */
 int broker_meta_read(struct call *c, struct call_view view, struct broker_meta *ret);
+/* It is empty again, as a zeroed one: nothing is done, and by no descriptor. */
 void broker_meta_release(struct broker_meta *m);
 /*
  * Do it to the object (m->by_fd: the copy; else an O_PATH one), as the calling thread. 0 or -errno,

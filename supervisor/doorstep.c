@@ -151,7 +151,6 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 	w->verdict.verdict = VERDICT_SANDBOX;
 	broker_meta_release(&w->meta);
 	broker_connect_release(&w->connect);
-	w->meta = (struct broker_meta){0};
 	path_release(&w->verdict.refused);
 	int err = is_meta(w) ? look_at_meta(r, w, view) : look_at_connect(r, w, view);
 	bool done = w->meta.done || w->connect.done;
@@ -177,6 +176,8 @@ bool doorstep_look(const struct run *r, struct waiter *w, int64_t *ret_result)
 /* Modes, owners and times ask for few capabilities, attributes and flags for any. */
 static bool is_caller(const struct run *r, const struct waiter *w)
 {
+	if (r->one_identity)
+		return true;
 	bool few = w->meta.kind == BROKER_META_MODE || w->meta.kind == BROKER_META_OWNER ||
 		   w->meta.kind == BROKER_META_TIMES;
 	return few ? identity_same_to_files(&w->as, &r->self) : identity_same(&w->as, &r->self);
