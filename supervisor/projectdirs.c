@@ -9,12 +9,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #define PROJECT_DIRS_MAX    4000   /* directories looked into: some 30 ms */
 #define PROJECT_ENTRIES_MAX 200000 /* names looked at */
+#define LEAF_ENTRIES	    4	   /* as many names' time does a directory take that is not read */
 #define PROJECT_GITS_MAX    256
+
+#define XFS_MAGIC 0x58465342 /* linux/magic.h has it from 6.12 */
 
 struct list {
 	char **item; /* owned, NULL-terminated once anything is in it */
@@ -57,7 +62,7 @@ static int push(struct list *l, char *path)
 static char *join(const char *dir, const char *name)
 {
 	struct buf out = {0};
-	buf_addf(&out, "%s/%s", dir[1] ? dir : "", name);
+	buf_addf(&out, "%s/%s", strcmp(dir, "/") != 0 ? dir : "", name);
 	return buf_take(&out);
 }
 
@@ -106,10 +111,57 @@ static bool is_git_dir(int dir)
 	       has_type(dir, "refs", S_IFDIR);
 }
 
+/*
+ * Where a directory's links are its name, its "." and its children's "..": two of them say that no
+ * directory is in it. Others have one for all (btrfs, overlayfs), or whatever their server says.
+ */
+static bool counts_children(int dir)
+{
+	struct statfs fs;
+	if (fstatfs(dir, &fs))
+		return false;
+	return fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_MAGIC || fs.f_type == TMPFS_MAGIC;
+}
+
+struct listing {
+	DIR *d;
+	const char *path;
+	dev_t counts; /* its file system, where that counts children; else 0 */
+};
+
+/* Half of all directories, and most names are in them. */
+static bool is_leaf(const struct listing *l, const char *name)
+{
+	struct stat st;
+	return l->counts && fstatat(dirfd(l->d), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(st.st_mode) && st.st_dev == l->counts && st.st_nlink == 2;
+}
+
+static int add_child(struct search *s, const struct listing *l, const char *name)
+{
+	char *path AUTOFREE = join(l->path, name);
+	if (!path)
+		return -ENOMEM;
+	if (!is_leaf(l, name))
+		return add_queue(s, TAKE_PTR(path));
+	char *file AUTOFREE = join(name, ".git");
+	s->entries += LEAF_ENTRIES;
+	if (!file)
+		return -ENOMEM;
+	if (!has_type(dirfd(l->d), file, S_IFREG))
+		return 0;
+	char *whole AUTOFREE = join(path, ".git");
+	return whole ? add_found(s, whole) : -ENOMEM;
+}
+
 static int add_children(struct search *s, DIR *d, const char *path)
 {
+	struct listing l = {.d = d, .path = path};
+	struct stat st;
 	struct dirent *e;
 	int r = 0;
+	if (counts_children(dirfd(d)) && fstat(dirfd(d), &st) == 0)
+		l.counts = st.st_dev;
 	while (r == 0 && (e = readdir(d))) {
 		if (++s->entries > PROJECT_ENTRIES_MAX) {
 			s->truncated = true;
@@ -118,7 +170,7 @@ static int add_children(struct search *s, DIR *d, const char *path)
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		if (is_directory(dirfd(d), e))
-			r = add_queue(s, join(path, e->d_name));
+			r = add_child(s, &l, e->d_name);
 	}
 	return r;
 }

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <string.h>
@@ -295,6 +296,12 @@ Test(project, slugs_are_plain_file_names, .init = setup, .fini = teardown)
 	}
 }
 
+static void git_file(const char *name)
+{
+	int fd AUTOCLOSE = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert(fd >= 0 && dprintf(fd, "gitdir: elsewhere\n") > 0);
+}
+
 static bool lists(char **list, const char *name)
 {
 	char want[2 * PATH_MAX];
@@ -307,8 +314,11 @@ static bool lists(char **list, const char *name)
 
 Test(project, finds_every_git_directory, .init = setup, .fini = teardown)
 {
-	dirs("p p/x p/x/y p/.git p/empty p/empty/.git");
+	dirs("p p/x p/x/y p/.git p/empty p/empty/.git p/t p/x/leaf");
 	cr_assert_eq(rmdir("p/.git"), 0);
+	/* Working trees of others, in directories with nothing below them. */
+	git_file("p/t/.git");
+	git_file("p/x/leaf/.git");
 	git_dir("p/.git");
 	git_dir("p/x/y/.git");
 	git_dir("p/x/bare");
@@ -324,11 +334,13 @@ Test(project, finds_every_git_directory, .init = setup, .fini = teardown)
 	cr_assert(lists(list, "p/x/y/.git"));
 	cr_assert(lists(list, "p/x/bare"));
 	cr_assert(lists(list, "p/.git/modules/a/b"));
+	cr_assert(lists(list, "p/t/.git"));
+	cr_assert(lists(list, "p/x/leaf/.git"));
 	cr_assert_not(lists(list, "p/empty/.git"));
 	size_t n = 0;
 	while (list[n])
 		n++;
-	cr_assert_eq(n, 4);
+	cr_assert_eq(n, 6);
 	project_free_list(list);
 	project_release(&p);
 }
@@ -340,6 +352,8 @@ Test(project, the_search_is_bounded_and_says_so, .init = setup, .fini = teardown
 	for (int i = 0; i < 4100; i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "p/d%d", i);
+		cr_assert_eq(mkdir(name, 0700), 0);
+		snprintf(name, sizeof(name), "p/d%d/below", i);
 		cr_assert_eq(mkdir(name, 0700), 0);
 	}
 	struct project p = find("p");
