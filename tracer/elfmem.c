@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define HEADERS_MAX 64
+#define PAGE_REST   (uint64_t)0xfff
 #define NOTES_MAX   1024 /* bytes of one segment of notes */
 
 /* Of .eh_frame_hdr: how its fields are encoded (DW_EH_PE_*), always this way in practice. */
@@ -32,10 +33,12 @@ static void take_text(const Elf64_Phdr *ph, uint64_t addr, uint64_t file_offset,
 	text->end = addr + (ph->p_filesz - (file_offset - ph->p_offset));
 }
 
+/* It is mapped from the beginning of its first page on. */
 static bool holds(const Elf64_Phdr *ph, uint64_t file_offset)
 {
-	return ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && file_offset >= ph->p_offset &&
-	       file_offset - ph->p_offset < ph->p_filesz;
+	return ph->p_type == PT_LOAD && (ph->p_flags & PF_X) &&
+	       file_offset >= (ph->p_offset & ~PAGE_REST) &&
+	       (int64_t)(file_offset - ph->p_offset) < (int64_t)ph->p_filesz;
 }
 
 /* How many there are, or -errno. */
@@ -59,17 +62,17 @@ int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
 	Elf64_Phdr ph[HEADERS_MAX];
 	const Elf64_Phdr *unwind = NULL;
 	struct elfmem_text text = {0};
-	int n = read_headers(tid, base, ph);
+	int n = read_headers(tid, base, ph), found = 0;
 
 	if (n < 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		if (holds(&ph[i], file_offset))
+		if (holds(&ph[i], file_offset) && ++found)
 			take_text(&ph[i], addr, file_offset, &text);
 		if (ph[i].p_type == PT_GNU_EH_FRAME)
 			unwind = &ph[i];
 	}
-	if (text.end <= addr)
+	if (found != 1 || text.end <= addr)
 		return -ENOEXEC;
 	if (unwind) {
 		text.unwind = text.bias + unwind->p_vaddr;

@@ -17,8 +17,9 @@ struct elfmem_text {
 };
 
 /*
- * base: where the object's first page is mapped; addr: in the segment, at file offset
- * `file_offset`. 0; -ENOEXEC: not such an object; -EFAULT, -ESRCH...
+ * base: where the object's first page is mapped; addr: in the segment or, before it, in its first
+ * page, at file offset `file_offset`. 0; -ENOEXEC: not such an object, or two segments share that
+ * page; -EFAULT, -ESRCH...
  */
 int elfmem_text(pid_t tid, uint64_t base, uint64_t addr, uint64_t file_offset,
 		struct elfmem_text *ret);

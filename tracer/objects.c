@@ -82,11 +82,6 @@ static uint64_t offset_of(const struct maps_region *where, uint64_t address)
 }
 
 /* A segment may begin and end within a page: in the middle it surely is. */
-static uint64_t middle_of(const struct maps_region *where)
-{
-	return where->start + (where->end - where->start) / 2;
-}
-
 /*
  * The filler behind the segment's last byte, up to the end of its last page: how many stubs fit,
  * and in *ret_room the file offset of the first.
@@ -488,10 +483,10 @@ const struct object *objects_known(struct objects *os, pid_t tid, const struct m
 {
 	const struct object *o = find(os, where);
 	struct elfmem_text text;
-	uint64_t room, within = middle_of(where);
+	uint64_t room;
 
 	if ((o ? !o->len : !os->file) || !base ||
-	    elfmem_text(tid, base, within, offset_of(where, within), &text) < 0)
+	    elfmem_text(tid, base, where->start, where->offset, &text) < 0)
 		return NULL;
 	if (!o)
 		o = take_object(os, tid, where, base, &text);
@@ -536,10 +531,9 @@ const struct object *objects_learn(struct objects *os, const struct tracee *t,
 const struct object *objects_survey(struct objects *os, pid_t tid, const struct maps_region *where,
 				    uint64_t base)
 {
-	uint64_t within = middle_of(where);
 	struct elfmem_text text;
 
-	if (elfmem_text(tid, base, within, offset_of(where, within), &text) < 0)
+	if (elfmem_text(tid, base, where->start, where->offset, &text) < 0)
 		return NULL;
 	struct object *o = take_object(os, tid, where, base, &text);
 	if (o && !o->whole)

@@ -62,6 +62,53 @@ Test(objects, a_site_and_the_others_in_the_text)
 	image_free(&im);
 }
 
+/* A text that ends early in its last page, as a small program's does, and one that begins late. */
+Test(objects, a_text_smaller_than_its_pages)
+{
+	static const struct {
+		uint64_t begin, end;
+	} rows[] = {
+		{TEXT, TEXT + 0x111}, {TEXT + 0x30, TEXT + 0x111}, {TEXT + 0xff0, TEXT + 0x1010}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct image im = image_new();
+		struct objects *os = objects_new(NULL);
+		struct stub_site site;
+		uint64_t stub;
+
+		memset(im.at + TEXT, 0, TEXT_SIZE);
+		im.ph[0].p_offset = im.ph[0].p_vaddr = rows[i].begin;
+		im.ph[0].p_filesz = im.ph[0].p_memsz = rows[i].end - rows[i].begin;
+		put_site(im.at + rows[i].end - 7, SYS_openat);
+		const struct object *o = objects_survey(os, getpid(), &im.where, (uintptr_t)im.at);
+		cr_assert_not_null(o, "%zu", i);
+		cr_assert_eq(o->len, 1u);
+		cr_assert(object_site(o, 0, &im.where, &site, &stub));
+		cr_expect_eq(site.syscall, (uintptr_t)im.at + rows[i].end - 2);
+		cr_expect_geq(stub, (uintptr_t)im.at + rows[i].end);
+		cr_expect_eq(objects_known(os, getpid(), &im.where, (uintptr_t)im.at), o);
+		objects_free(os);
+		image_free(&im);
+	}
+}
+
+/* Two texts whose bytes share a page: what is behind the first is the second. */
+Test(objects, texts_that_share_a_page)
+{
+	struct image im = image_new();
+	struct objects *os = objects_new(NULL);
+	struct elfmem_text text;
+	uint64_t base = (uintptr_t)im.at;
+
+	im.ph[0].p_filesz = 0x111;
+	im.ph[1] = im.ph[0];
+	im.ph[1].p_offset = im.ph[1].p_vaddr = TEXT + 0x200;
+	cr_expect_eq(elfmem_text(getpid(), base, base + TEXT, TEXT, &text), -ENOEXEC);
+	cr_expect_null(objects_survey(os, getpid(), &im.where, base));
+	objects_free(os);
+	image_free(&im);
+}
+
 /* Functions for every number: where they are several instructions, nobody may be between them. */
 Test(objects, functions_for_every_call)
 {
