@@ -180,14 +180,17 @@ static void survey_region(void *arg, const struct maps_region *where, uint64_t b
 /*
  * The first thread is being born: its creator is in clone(2) and it has not run yet, so nobody is
  * in the middle of any bytes. Afterwards it is too late: so every file that is mapped is looked at,
- * not only those that have called already.
+ * not only those that have called already. A program that has one thread at a time bears many first
+ * ones: it is looked at again when a call has come from where none was known.
  */
 static void patch_before_threads(struct fastpath *f, struct tracee *t)
 {
 	struct survey s = {f, t};
 
-	if (may_change(f, t->mm))
-		(void)maps_each(t->tid, survey_region, &s); /* what is not seen stays slow */
+	if (!may_change(f, t->mm) || t->mm->surveyed)
+		return;
+	(void)maps_each(t->tid, survey_region, &s); /* what is not seen stays slow */
+	t->mm->surveyed = true;
 }
 
 /* 1 or 0; -1: it can't be known. */
@@ -376,7 +379,10 @@ static void patch_here(struct fastpath *f, struct tracee *t, const struct sysent
 
 bool fastpath_count(struct fastpath *f, struct tracee *t, const struct sysent *ent, bool may_divert)
 {
-	if (!f || t->at.arch != SYS_ARCH_X86_64 || !filter_passes(ent) || !may_change(f, t->mm))
+	if (!f || t->at.arch != SYS_ARCH_X86_64 || !filter_passes(ent) || !t->mm)
+		return false;
+	t->mm->surveyed &= mm_known(t->mm, t->at.ip) != NULL;
+	if (!may_change(f, t->mm))
 		return false;
 	f->stops++;
 	struct mm_site *s = mm_site(t->mm, t->at.ip);

@@ -27,6 +27,7 @@ struct mm *mm_copy(const struct mm *mm)
 	copy->closed = mm->closed;
 	copy->signalled = mm->signalled;
 	copy->filtered = mm->filtered;
+	copy->surveyed = mm->surveyed;
 	copy->site = mm->len ? malloc(mm->len * sizeof(*mm->site)) : NULL;
 	if (!copy->site)
 		return copy;
@@ -43,11 +44,20 @@ void mm_unref(struct mm *mm)
 	free(mm);
 }
 
-struct mm_site *mm_site(struct mm *mm, uint64_t ip)
+struct mm_site *mm_known(const struct mm *mm, uint64_t ip)
 {
 	for (size_t i = 0; i < mm->len; i++)
 		if (mm->site[i].ip == ip)
 			return &mm->site[i];
+	return NULL;
+}
+
+struct mm_site *mm_site(struct mm *mm, uint64_t ip)
+{
+	struct mm_site *known = mm_known(mm, ip);
+
+	if (known)
+		return known;
 	if (mm->len == MM_SITES_MAX)
 		return NULL;
 	if (mm->len == mm->cap) {

@@ -25,6 +25,7 @@ struct mm {
 	bool closed;	/* no site is changed any more */
 	bool signalled; /* a handler may be on a stack, and return between any two instructions */
 	bool filtered;	/* by a seccomp filter of the program's own; the next image will be, too */
+	bool surveyed;	/* all that is mapped was looked at, and no call has come from elsewhere */
 	size_t len, cap;
 	struct mm_site *site; /* owned; up to MM_SITES_MAX */
 };
@@ -35,6 +36,8 @@ struct mm *mm_ref(struct mm *mm);
 struct mm *mm_copy(const struct mm *mm);
 /* NULL is fine. */
 void mm_unref(struct mm *mm);
+/* The site with this ip, or NULL. */
+struct mm_site *mm_known(const struct mm *mm, uint64_t ip);
 /* The site with this ip, or a new one; NULL beyond the limit. A loan until the next call. */
 struct mm_site *mm_site(struct mm *mm, uint64_t ip);
 /*

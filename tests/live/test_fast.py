@@ -291,13 +291,19 @@ class Ways(FastCase):
     def test_a_library_that_the_program_maps_over(self):
         self.assertEqual("wrong 0\n", self.way("unmapped").out)
 
+    def object(self, name, more=""):
+        source = self.write(f"home/{name}.c", OBJECT % more)
+        path = os.path.join(self.project, f"{name}.so")
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", path, source], check=True)
+        self.own(path)
+        return path
+
+    def test_one_thread_at_a_time(self):
+        """What is mapped is looked at before the first, and again once calls have come from elsewhere."""
+        self.assertEqual("wrong 0\n", self.way("single", self.object("late"), most=400).out)
+
     def test_objects_that_come_and_go(self):
-        objects = []
-        for i, more in enumerate(("", "int pad(int x) { return x * 3; } static volatile int y;")):
-            source = self.write(f"home/{i}.c", OBJECT % more)
-            objects.append(os.path.join(self.project, f"{i}.so"))
-            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", objects[i], source], check=True)
-            self.own(objects[i])
+        objects = [self.object("0"), self.object("1", "int pad(int x) { return x * 3; } static volatile int y;")]
         done = self.way("dl", *objects, most=2500)
         self.assertEqual("wrong 0\n", done.out)
         self.assertEqual(800, done.denials(self.secret)[0]["count"])
