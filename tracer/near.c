@@ -194,8 +194,10 @@ void near_born(struct near *n, pid_t creator, pid_t child)
 {
 	cpu_set_t its, childs;
 
-	if (!n || sched_getaffinity(creator, sizeof(its), &its) < 0 ||
-	    sched_getaffinity(child, sizeof(childs), &childs) < 0 || CPU_EQUAL(&its, &childs))
+	if (!n || sched_getaffinity(child, sizeof(childs), &childs) < 0 ||
+	    CPU_EQUAL(&childs, &n->own.now))
+		return;
+	if (sched_getaffinity(creator, sizeof(its), &its) < 0 || CPU_EQUAL(&its, &childs))
 		return;
 	if (CPU_EQUAL(&its, &n->own.now))
 		its = n->own.asked;

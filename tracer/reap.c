@@ -142,8 +142,10 @@ static int drain(struct reap_queue *q, struct tracee_table *table)
 			return 0;
 		}
 		if (!tracee_find(table, tid)) {
-			/* Its creator's word may be waiting behind it: that is better than asking.
-			 */
+			/* Its creator's word may be one of these, or be waiting behind it: either
+			 * is better than asking. */
+			if (q->len > 0)
+				return 0;
 			int r = scan_all(q, table);
 			if (r != 0)
 				return r;
