@@ -314,12 +314,14 @@ bool loop_sigchld_was_ignored(const struct loop *l)
 	return l->sigchld_ignored;
 }
 
-static void dispatch_signals(struct loop *l)
+static void dispatch_signal(struct loop *l)
 {
 	struct signalfd_siginfo info;
-	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo < NSIG && l->signal[info.ssi_signo].fn)
-			l->signal[info.ssi_signo].fn(l->signal[info.ssi_signo].arg, &info);
+
+	/* One: of what is left, or came meanwhile, the next turn is told. */
+	if (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
+	    info.ssi_signo < NSIG && l->signal[info.ssi_signo].fn)
+		l->signal[info.ssi_signo].fn(l->signal[info.ssi_signo].arg, &info);
 }
 
 /* ---- turning ---- */
@@ -390,7 +392,7 @@ int loop_turn(struct loop *l, int timeout_ms)
 	l->alone = n == 1;
 	for (int i = 0; i < n; i++) {
 		if (event[i].data.u64 == LOOP_SIGNAL_ID)
-			dispatch_signals(l);
+			dispatch_signal(l);
 		else
 			dispatch_fd(l, event[i].data.u64, event[i].events);
 	}

@@ -30,6 +30,8 @@ struct tracer {
 	size_t newborns_len;
 	struct tracer_event out[ACT_EVENTS_MAX]; /* a ring */
 	unsigned out_head, out_len;
+	bool had_status;	/* since tracer_next() last said 0 */
+	unsigned doors_passed;	/* since the door was last looked at */
 	bool had_guest;		/* since tracer_next() last said 0 */
 	int ready;		/* a listener that the next look finds a guest at; -1: not known */
 	struct call noticed;	/* what the last TRACER_NOTICED lent */

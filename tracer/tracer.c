@@ -15,7 +15,8 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#define STOPS_AT_ONCE 256 /* handled by one tracer_next() before the caller has its turn */
+#define STOPS_AT_ONCE	 256 /* handled by one tracer_next() before the caller has its turn */
+#define DOORS_PASSED_MAX 8   /* times in a row that the door is not looked at after a status */
 
 /* Somebody is at the door: to be handed a descriptor, or with a call that never runs by itself. */
 static void take_guest(struct tracer *tr, const struct door_guest *guest)
@@ -39,6 +40,20 @@ static int advance_at_once(struct tracer *tr)
 	return r;
 }
 
+/*
+ * After a status: whoever is at the door is told of by the caller's wait. But statuses that never
+ * end must not keep guests waiting for ever.
+ */
+static bool is_left_to_wait(struct tracer *tr)
+{
+	bool leaves = tr->had_status && ++tr->doors_passed < DOORS_PASSED_MAX;
+
+	tr->had_status = false;
+	if (!leaves)
+		tr->doors_passed = 0;
+	return leaves;
+}
+
 /* One status, else one guest. 1 something was done, 0 nothing is there. */
 static int advance(struct tracer *tr)
 {
@@ -51,9 +66,12 @@ static int advance(struct tracer *tr)
 	if (r < 0)
 		return r;
 	if (r > 0) {
+		tr->had_status = true;
 		r = act_on_status(tr, &status);
 		return r < 0 ? r : 1;
 	}
+	if (is_left_to_wait(tr))
+		return 0;
 	r = door_next(tr->door, &guest);
 	if (r > 0) {
 		take_guest(tr, &guest);
