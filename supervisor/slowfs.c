@@ -18,7 +18,8 @@
 
 struct slowfs {
 	FILE *table;
-	int told; /* the same, opened once more: who polls it takes the news away from others */
+	int told;     /* the same, opened once more: who polls it takes the news away from others */
+	bool is_read; /* most runs never ask */
 	bool too_many;
 	size_t len;
 	dev_t dev[SLOW_MAX];
@@ -64,11 +65,13 @@ static void read_table(struct slowfs *s)
 {
 	char *line = NULL;
 	size_t cap = 0;
+	s->is_read = true;
 	s->len = 0;
 	s->too_many = false;
 	rewind(s->table);
 	while (getline(&line, &cap, s->table) > 0)
 		read_line(s, line);
+	s->too_many |= ferror(s->table) != 0;
 	free(line);
 }
 
@@ -85,7 +88,6 @@ int slowfs_new(struct slowfs **ret)
 		free(s);
 		return err;
 	}
-	read_table(s);
 	*ret = s;
 	return 0;
 }
@@ -109,13 +111,15 @@ bool slowfs_renew(struct slowfs *s)
 	struct pollfd changed = {.fd = fileno(s->table), .events = POLLPRI};
 	if (poll(&changed, 1, 0) <= 0)
 		return false;
-	read_table(s);
+	s->is_read = false;
 	return true;
 }
 
 /* Is any mounted? */
-static bool any(const struct slowfs *s)
+static bool any(struct slowfs *s)
 {
+	if (!s->is_read)
+		read_table(s);
 	return s->len || s->too_many;
 }
 

@@ -4,9 +4,10 @@
  * A file system in user space (FUSE), of another machine (NFS, 9p) or one that mounts when it is
  * looked at (autofs) answers when it likes, and perhaps never; then whoever asked sleeps where no
  * signal wakes it. What is known to answer by itself is listed; all else counts as slow. Which
- * mounts there are is read from /proc/self/mountinfo, and anew by slowfs_renew(). Nothing here
- * waits: paths are looked for among what the kernel has at hand (openat2, RESOLVE_CACHED), and
- * attributes are taken as they are there (AT_STATX_DONT_SYNC).
+ * mounts there are is read from /proc/self/mountinfo when it is first asked, and anew after
+ * slowfs_renew() has told of others. Nothing here waits: paths are looked for among what the kernel
+ * has at hand (openat2, RESOLVE_CACHED), and attributes are taken as they are there
+ * (AT_STATX_DONT_SYNC).
  */
 #pragma once
 
@@ -24,7 +25,7 @@ void slowfs_free(struct slowfs *s);
  * slowfs_renew() has nothing to say either. Lives as long as `s`.
  */
 int slowfs_fd(const struct slowfs *s);
-/* Has the table of mounts changed since this was last asked? Then it was read anew. */
+/* Has the table of mounts changed since this was last asked? Then it is read anew. */
 bool slowfs_renew(struct slowfs *s);
 /* Is it on a slow one? True where that can't be known. */
 bool slowfs_has(struct slowfs *s, int fd);
