@@ -1,6 +1,7 @@
 #include "supervisor/whose.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define KEPT 16
 
@@ -8,13 +9,16 @@ struct whose {
 	struct known {
 		struct tracee_name who;
 		uint32_t turn; /* 0: nobody */
-		struct identity as;
 	} known[KEPT];
+	struct identity as[KEPT]; /* 64 KiB that are not touched before they are needed */
 };
 
 struct whose *whose_new(void)
 {
-	return calloc(1, sizeof(struct whose));
+	struct whose *w = malloc(sizeof(*w));
+	if (w)
+		memset(w->known, 0, sizeof(w->known));
+	return w;
 }
 
 void whose_free(struct whose *w)
@@ -26,15 +30,16 @@ int whose_is(struct whose *w, struct tracee_name who, uint32_t turn, bool anew,
 	     struct identity *ret)
 {
 	struct known *k = &w->known[who.gen % KEPT];
+	struct identity *as = &w->as[who.gen % KEPT];
 	bool same = turn && k->turn == turn && k->who.tid == who.tid && k->who.gen == who.gen;
 	if (!same || anew) {
 		k->turn = 0;
-		int err = identity_of(who.tid, &k->as);
+		int err = identity_of(who.tid, as);
 		if (err)
 			return err;
 		k->who = who;
 		k->turn = turn;
 	}
-	identity_copy(ret, &k->as);
+	identity_copy(ret, as);
 	return 0;
 }
