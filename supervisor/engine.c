@@ -274,7 +274,9 @@ static int set_up(struct run *r, struct command *found)
 	if (asker_is_asked(r) && !r->command->yes && !asker_is_there(r))
 		run_say(r,
 			"nobody can be asked here: what the policy does not allow stays refused");
-	int err = prepare_kernel(r);
+	int err = prepare_ourselves(r);
+	if (!err)
+		err = prepare_kernel(r);
 	if (!err)
 		err = prepare_command(r, found);
 	if (err)
@@ -286,8 +288,7 @@ static int set_up(struct run *r, struct command *found)
 	r->whose = whose_new();
 	r->fds = tracee_fds_new();
 	remember_names(r);
-	err = r->env && r->whose && r->fds && r->names ? identity_self(&r->self) : -ENOMEM;
-	r->one_identity = !err && prepare_has_one_identity(&r->self);
+	err = r->env && r->whose && r->fds && r->names ? 0 : -ENOMEM;
 	if (!err)
 		err = slowfs_new(&r->slowfs);
 	if (!err)
@@ -299,9 +300,7 @@ static int set_up(struct run *r, struct command *found)
 		err = loop_add_fd(r->loop, broker_fd(r->broker), EPOLLIN, on_broker, r,
 				  &r->broker_watch);
 	if (!err)
-		err = loop_take_signal(r->loop, SIGCHLD, on_child, r);
-	if (!err)
-		err = lifecycle_begin(r);
+		err = lifecycle_begin(r, on_child);
 	if (!err && r->session->shared_fd >= 0)
 		err = loop_add_fd(r->loop, r->session->shared_fd, EPOLLIN, on_shared, r,
 				  &r->shared_watch);
@@ -315,8 +314,6 @@ static int set_up(struct run *r, struct command *found)
 
 static void tear_down(struct run *r)
 {
-	static const int taken[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,	SIGQUIT, SIGWINCH,
-				    SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGALRM};
 	asker_close_prompt(r);
 	asker_close(r);
 	loop_remove(r->loop, r->broker_watch);
@@ -339,8 +336,7 @@ static void tear_down(struct run *r)
 	environ_free(r->env);
 	if (r->limit_raised)
 		setrlimit(RLIMIT_NOFILE, &r->files_before);
-	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
-		loop_give_signal(r->loop, taken[i]);
+	loop_give_signals(r->loop);
 	lifecycle_end(r);
 	if (r->owed_signal)
 		raise(r->owed_signal);

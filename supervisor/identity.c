@@ -76,33 +76,35 @@ static bool in_our_user_namespace(const char *proc)
 	return !stat(file, &theirs) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-static int of_proc(const char *proc, struct identity *ret)
+int identity_told(const struct status *s, struct identity *ret)
 {
-	char file[64];
-	struct status s;
 	struct identity id;
-	snprintf(file, sizeof file, "%s/status", proc);
-	int err = status_read(AT_FDCWD, file, &s);
+	int err = s->cut ? -E2BIG : parse_status(s, &id);
 	if (!err)
-		err = s.cut ? -E2BIG : parse_status(&s, &id);
-	if (err)
-		return err;
-	if (id.caps && !in_our_user_namespace(proc))
-		id.caps = 0;
-	*ret = id;
-	return 0;
+		identity_copy(ret, &id);
+	return err;
 }
 
 int identity_of(pid_t tid, struct identity *ret)
 {
 	char proc[32];
+	struct status s;
+	int err = status_of(tid, &s);
+	if (!err)
+		err = identity_told(&s, ret);
+	if (err)
+		return err;
 	snprintf(proc, sizeof proc, "/proc/%d", tid);
-	return of_proc(proc, ret);
+	if (ret->caps && !in_our_user_namespace(proc))
+		ret->caps = 0;
+	return 0;
 }
 
 int identity_self(struct identity *ret)
 {
-	return of_proc("/proc/thread-self", ret);
+	struct status s;
+	int err = status_self(&s);
+	return err ? err : identity_told(&s, ret);
 }
 
 static bool same_groups(const struct identity *a, const struct identity *b)

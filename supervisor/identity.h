@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include "tracer/status.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,6 +39,8 @@ void identity_copy(struct identity *to, const struct identity *from);
 int identity_of(pid_t tid, struct identity *ret);
 /* Our own calling thread's. */
 int identity_self(struct identity *ret);
+/* The same from what status_self() has read. */
+int identity_told(const struct status *s, struct identity *ret);
 /*
  * The calling thread, which has entered `id`, also shows it to who asks by SO_PEERCRED, which tells
  * the effective ids: 0 and in *before what is put back by identity_unshow(), or -errno. The real

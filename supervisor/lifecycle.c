@@ -300,17 +300,9 @@ static void on_other(void *arg, const struct signalfd_siginfo *info)
 /* Signals that a full disk or a closed pipe sends: we handle the error instead. */
 static const int write_signals[] = {SIGPIPE, SIGXFSZ};
 
-/* Ignored by us, not by the command: it gets what was in force before. */
+/* Ignored by us, not by the command (ignored_before). */
 static void ignore_for_us(struct run *r)
 {
-	sigemptyset(&r->ignored_before);
-	for (int sig = 1; sig < NSIG; sig++) {
-		struct sigaction now;
-		if (!sigaction(sig, NULL, &now) && now.sa_handler == SIG_IGN)
-			sigaddset(&r->ignored_before, sig);
-	}
-	if (loop_sigchld_was_ignored(r->loop))
-		sigaddset(&r->ignored_before, SIGCHLD);
 	for (size_t i = 0; i < ARRAY_LEN(write_signals); i++) {
 		struct sigaction ignore = {.sa_handler = SIG_IGN};
 		sigaction(write_signals[i], &ignore, &r->write_actions[i]);
@@ -324,26 +316,26 @@ void lifecycle_end(struct run *r)
 		sigaction(write_signals[i], &r->write_actions[i], NULL);
 }
 
-int lifecycle_begin(struct run *r)
+int lifecycle_begin(struct run *r, loop_signal_fn *on_child)
 {
-	static const struct {
-		int sig;
-		loop_signal_fn *fn;
-		bool terminal; /* only where the command stands for us in front of a shell */
-	} taken[] = {
-		{SIGINT, on_end_signal, false}, {SIGTERM, on_end_signal, false},
-		{SIGHUP, on_end_signal, false}, {SIGQUIT, on_end_signal, true},
-		{SIGWINCH, on_window, true},	{SIGCONT, on_continue, true},
-		{SIGTSTP, on_stop_key, true},	{SIGUSR1, on_other, true},
-		{SIGUSR2, on_other, true},	{SIGALRM, on_other, true},
+	const struct loop_signal taken[] = {
+		{SIGCHLD, on_child},
+		{SIGINT, on_end_signal},
+		{SIGTERM, on_end_signal},
+		{SIGHUP, on_end_signal},
+		/* The rest only where the command stands for us in front of a shell: */
+		{SIGQUIT, on_end_signal},
+		{SIGWINCH, on_window},
+		{SIGCONT, on_continue},
+		{SIGTSTP, on_stop_key},
+		{SIGUSR1, on_other},
+		{SIGUSR2, on_other},
+		{SIGALRM, on_other},
 	};
-	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-		if (taken[i].terminal && !r->command->own_terminal)
-			continue;
-		int err = loop_take_signal(r->loop, taken[i].sig, taken[i].fn, r);
-		if (err)
-			return err;
-	}
+	const size_t always = 4, n = r->command->own_terminal ? ARRAY_LEN(taken) : always;
+	int err = loop_take_signals(r->loop, taken, n, r);
+	if (err)
+		return err;
 	r->limit_left_ms = r->command->timeout_ms;
 	ignore_for_us(r);
 	return 0;

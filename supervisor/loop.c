@@ -80,25 +80,13 @@ int loop_new(struct loop **ret)
 	return 0;
 }
 
-static void give_signals_back(struct loop *l)
-{
-	sigset_t open;
-	sigemptyset(&open);
-	for (int s = 1; s < NSIG; s++)
-		if (l->signal[s].fn && !sigismember(&l->original, s))
-			sigaddset(&open, s);
-	if (l->sigchld_ignored)
-		sigaction(SIGCHLD, &l->sigchld, NULL);
-	pthread_sigmask(SIG_UNBLOCK, &open, NULL);
-}
-
 void loop_free(struct loop *l)
 {
 	if (!l)
 		return;
+	loop_give_signals(l);
 	if (l->signals >= 0)
 		close(l->signals);
-	give_signals_back(l);
 	close(l->epoll);
 	free(l->watch);
 	free(l);
@@ -258,60 +246,81 @@ static void heed_sigchld(struct loop *l)
 	l->sigchld_ignored = !sigaction(SIGCHLD, &dfl, NULL);
 }
 
-int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg)
+/* As it was before: those of the set that were open are so again. */
+static void unblock(const struct loop *l, const sigset_t *set)
 {
-	if (signo <= 0 || signo >= NSIG || signo == SIGKILL || signo == SIGSTOP)
-		return -EINVAL;
-	if (l->signal[signo].fn)
-		return -EBUSY;
-	sigset_t set = l->taken, one;
-	sigaddset(&set, signo);
-	sigemptyset(&one);
-	sigaddset(&one, signo);
-	/* Blocked first: one that arrives in between waits for the descriptor. */
-	int r = -pthread_sigmask(SIG_BLOCK, &one, NULL);
-	if (!r)
-		r = open_signals(l, &set);
-	if (r) {
-		if (!sigismember(&l->original, signo))
-			pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-		return r;
+	sigset_t open;
+	sigemptyset(&open);
+	for (int s = 1; s < NSIG; s++)
+		if (sigismember(set, s) == 1 && !sigismember(&l->original, s))
+			sigaddset(&open, s);
+	pthread_sigmask(SIG_UNBLOCK, &open, NULL);
+}
+
+static int check_signals(const struct loop *l, const struct loop_signal *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int s = list[i].signo;
+		if (s <= 0 || s >= NSIG || s == SIGKILL || s == SIGSTOP)
+			return -EINVAL;
+		if (l->signal[s].fn)
+			return -EBUSY;
 	}
-	l->taken = set;
-	l->signal[signo].fn = fn;
-	l->signal[signo].arg = arg;
-	if (signo == SIGCHLD)
-		heed_sigchld(l);
 	return 0;
 }
 
-void loop_give_signal(struct loop *l, int signo)
+int loop_take_signals(struct loop *l, const struct loop_signal *list, size_t n, void *arg)
 {
-	sigset_t one;
-	if (signo <= 0 || signo >= NSIG || !l->signal[signo].fn)
-		return;
-	sigdelset(&l->taken, signo);
-	l->signal[signo].fn = NULL;
-	/* The descriptor stays, with fewer signals: narrowing an existing one can't fail. */
-	BUG(signalfd(l->signals, &l->taken, SFD_CLOEXEC | SFD_NONBLOCK) < 0);
-	if (signo == SIGCHLD && l->sigchld_ignored) {
-		sigaction(SIGCHLD, &l->sigchld, NULL);
-		l->sigchld_ignored = false;
+	sigset_t set = l->taken, new;
+	int r = check_signals(l, list, n);
+	if (r)
+		return r;
+	sigemptyset(&new);
+	for (size_t i = 0; i < n; i++) {
+		sigaddset(&new, list[i].signo);
+		sigaddset(&set, list[i].signo);
 	}
-	sigemptyset(&one);
-	sigaddset(&one, signo);
-	if (!sigismember(&l->original, signo))
-		pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	/* Blocked first: one that arrives in between waits for the descriptor. */
+	r = -pthread_sigmask(SIG_BLOCK, &new, NULL);
+	if (!r)
+		r = open_signals(l, &set);
+	if (r) {
+		unblock(l, &new);
+		return r;
+	}
+	l->taken = set;
+	for (size_t i = 0; i < n; i++) {
+		l->signal[list[i].signo].fn = list[i].fn;
+		l->signal[list[i].signo].arg = arg;
+		if (list[i].signo == SIGCHLD)
+			heed_sigchld(l);
+	}
+	return 0;
+}
+
+int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg)
+{
+	return loop_take_signals(l, &(struct loop_signal){signo, fn}, 1, arg);
+}
+
+void loop_give_signals(struct loop *l)
+{
+	sigset_t given = l->taken;
+	if (l->signals < 0)
+		return;
+	sigemptyset(&l->taken);
+	memset(l->signal, 0, sizeof(l->signal));
+	/* The descriptor stays, with no signals: narrowing an existing one can't fail. */
+	BUG(signalfd(l->signals, &l->taken, SFD_CLOEXEC | SFD_NONBLOCK) < 0);
+	if (l->sigchld_ignored)
+		sigaction(SIGCHLD, &l->sigchld, NULL);
+	l->sigchld_ignored = false;
+	unblock(l, &given);
 }
 
 const sigset_t *loop_original_mask(const struct loop *l)
 {
 	return &l->original;
-}
-
-bool loop_sigchld_was_ignored(const struct loop *l)
-{
-	return l->sigchld_ignored;
 }
 
 static void dispatch_signal(struct loop *l)

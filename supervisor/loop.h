@@ -17,6 +17,11 @@ typedef void loop_fd_fn(void *arg, int fd, uint32_t epoll_events);
 typedef void loop_timer_fn(void *arg);
 typedef void loop_signal_fn(void *arg, const struct signalfd_siginfo *info);
 
+struct loop_signal {
+	int signo;
+	loop_signal_fn *fn;
+};
+
 int loop_new(struct loop **ret);
 /* Watches end; their descriptors stay open (the caller's). Signals taken are given back. */
 void loop_free(struct loop *l);
@@ -43,14 +48,13 @@ void loop_remove(struct loop *l, uint64_t id);
  * for.
  */
 int loop_take_signal(struct loop *l, int signo, loop_signal_fn *fn, void *arg);
-/* Give one back before loop_free: unblocked again where it was open, so a pending one is delivered.
- */
-void loop_give_signal(struct loop *l, int signo);
-/* The signal mask from before the first loop_take_signal: what a child must get back. */
+/* Several, all or none. The same errors. */
+int loop_take_signals(struct loop *l, const struct loop_signal *list, size_t n, void *arg);
+/* Give all back before loop_free: unblocked again where they were open, so that pending ones are
+ * delivered. */
+void loop_give_signals(struct loop *l);
+/* The signal mask from before the first of them was taken: what a child must get back. */
 const sigset_t *loop_original_mask(const struct loop *l);
-
-/* SIGCHLD was ignored before it was taken: what a child must get back. */
-bool loop_sigchld_was_ignored(const struct loop *l);
 
 /* Dispatch until loop_stop(). 0, or -errno of epoll. */
 int loop_run(struct loop *l);

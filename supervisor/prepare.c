@@ -14,12 +14,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int prepare_kernel(struct run *r)
+/*
+ * An ordinary user's tree can't become anybody else: it runs with no_new_privs, and without
+ * capabilities of our own user namespace no id or group can be changed.
+ */
+static bool has_one_identity(const struct identity *self)
 {
-	if (engine_is_traced())
+	return !self->caps && self->real.uid == self->effective.uid &&
+	       self->effective.uid == self->saved.uid && self->real.gid == self->effective.gid &&
+	       self->effective.gid == self->saved.gid;
+}
+
+int prepare_ourselves(struct run *r)
+{
+	struct status s;
+	pid_t tracer = 0;
+	int err = status_self(&s);
+	if (!err && status_number(&s, "TracerPid", &tracer) && tracer > 0)
 		return run_refuse(r, -EPERM,
 				  "this process is traced already (a debugger, strace or another "
 				  "warder): the command would not be supervised");
+	if (!err)
+		err = identity_told(&s, &r->self);
+	if (err)
+		return run_refuse(r, err, "/proc/thread-self/status can't be read: %s",
+				  strerror(-err));
+	r->one_identity = has_one_identity(&r->self);
+	uint64_t ignored = status_mask(&s, "SigIgn");
+	sigemptyset(&r->ignored_before);
+	for (int sig = 1; sig < NSIG; sig++)
+		if (ignored >> (sig - 1) & 1)
+			sigaddset(&r->ignored_before, sig);
+	return 0;
+}
+
+int prepare_kernel(struct run *r)
+{
 	int err = llabi_detect(&r->abi);
 	if (err == -ENOSYS)
 		return run_refuse(r, err, "this kernel has no Landlock: nothing was run");
@@ -112,17 +142,4 @@ void prepare_stdin(struct run *r)
 	struct stat st;
 	int fd = r->command->stdio[0] >= 0 ? r->command->stdio[0] : STDIN_FILENO;
 	r->stdin_at = !fstat(fd, &st) && S_ISREG(st.st_mode) ? lseek(fd, 0, SEEK_CUR) : -1;
-}
-
-/*
- * An ordinary user's tree can't become anybody else: it runs with no_new_privs, and without
- * capabilities of our own user namespace no id or group can be changed.
- */
-bool prepare_has_one_identity(const struct identity *self)
-{
-	uid_t uid[3];
-	gid_t gid[3];
-	return !self->caps && !getresuid(&uid[0], &uid[1], &uid[2]) && uid[0] == uid[1] &&
-	       uid[1] == uid[2] && !getresgid(&gid[0], &gid[1], &gid[2]) && gid[0] == gid[1] &&
-	       gid[1] == gid[2];
 }

@@ -246,7 +246,9 @@ int run_refuse(struct run *r, int err, const char *fmt, ...) __attribute__((form
 
 struct command;
 
-/* Is there a Landlock here, and nobody else who traces us? */
+/* Who we are, what we ignore, and that nobody traces us. */
+int prepare_ourselves(struct run *r);
+/* Is there a Landlock here? */
 int prepare_kernel(struct run *r);
 /* The command's file, looked for as a shell does; *found is what r->file is lent from. */
 int prepare_command(struct run *r, struct command *found);
@@ -260,8 +262,6 @@ int prepare_guard(struct run *r);
 void prepare_limit(struct run *r);
 /* A regular file's offset, for a further run. */
 void prepare_stdin(struct run *r);
-/* Can no process of the tree become anybody else? */
-bool prepare_has_one_identity(const struct identity *self);
 
 /* asker.c */
 
@@ -481,7 +481,7 @@ void notice_report(struct run *r);
 void notice_release(struct run *r);
 
 /* lifecycle.c */
-int lifecycle_begin(struct run *r);
+int lifecycle_begin(struct run *r, loop_signal_fn *on_child);
 void lifecycle_spawned(struct run *r);
 void lifecycle_main_ended(struct run *r, int status);
 void lifecycle_stopped(struct run *r, const struct tracer_event *ev);

@@ -32,6 +32,11 @@ int status_of(pid_t tid, struct status *ret)
 	return status_read(AT_FDCWD, file, ret);
 }
 
+int status_self(struct status *ret)
+{
+	return status_read(AT_FDCWD, "/proc/thread-self/status", ret);
+}
+
 const char *status_line(const struct status *s, const char *key)
 {
 	size_t n = strlen(key);

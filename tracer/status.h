@@ -21,6 +21,8 @@ struct status {
 int status_read(int dir, const char *file, struct status *ret);
 /* Of this process or thread. The same. */
 int status_of(pid_t tid, struct status *ret);
+/* Of the calling thread. The same. */
+int status_self(struct status *ret);
 
 /* What is behind "KEY:" and white space, a loan that goes on beyond its newline; NULL: no such. */
 const char *status_line(const struct status *s, const char *key);
