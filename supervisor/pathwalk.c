@@ -11,8 +11,8 @@
 
 #define LOOKS_MAX 100 /* at one name that changes meanwhile */
 
-#define HASH_START UINT64_C(14695981039346656037)
-#define HASH_PRIME UINT64_C(1099511628211)
+#define HASH_START UINT32_C(2166136261)
+#define HASH_PRIME UINT32_C(16777619)
 
 /* ---- what was looked at before ---- */
 
@@ -20,33 +20,33 @@
 enum state { UNKNOWN, PLAIN, MISSING };
 
 struct pathwalk_known {
-	uint64_t hash;
-	size_t name; /* in names */
-	enum state state;
+	uint32_t hash;
+	uint32_t name : 30; /* in names: PATHWALK_KNOWN paths are some MiB */
+	uint32_t state : 2;
 };
 
-static uint64_t hash_of(const char *path)
+/* Of `path`, from its byte `from` on, where those before are in h already. */
+static uint32_t hash_on(uint32_t h, const char *path, size_t from)
 {
-	uint64_t h = HASH_START;
-	for (; *path; path++)
+	for (path += from; *path; path++)
 		h = (h ^ (unsigned char)*path) * HASH_PRIME;
 	return h;
 }
 
-/* Where it is, or belongs. */
-static struct pathwalk_known *find(const struct pathwalk *w, const char *path, uint64_t hash)
+/* Where what w->out names is, or belongs. */
+static struct pathwalk_known *find(const struct pathwalk *w)
 {
-	for (size_t i = hash ^ hash >> 32;; i++) {
+	for (size_t i = w->hash ^ w->hash >> 16;; i++) {
 		struct pathwalk_known *k = &w->known[i & (PATHWALK_KNOWN - 1)];
 		if (k->state == UNKNOWN ||
-		    (k->hash == hash && strcmp(w->names.data + k->name, path) == 0))
+		    (k->hash == w->hash && strcmp(w->names.data + k->name, w->out.data) == 0))
 			return k;
 	}
 }
 
 static enum state recall(const struct pathwalk *w)
 {
-	return w->known ? find(w, w->out.data, hash_of(w->out.data))->state : UNKNOWN;
+	return w->known ? (enum state)find(w)->state : UNKNOWN;
 }
 
 static void forget(struct pathwalk *w)
@@ -60,12 +60,13 @@ static void forget(struct pathwalk *w)
 /* What there is no room to note is looked at again. */
 static void note(struct pathwalk *w, enum state state)
 {
+	if (w->once)
+		return;
 	if (w->known_len == PATHWALK_KNOWN / 2)
 		forget(w);
 	if (!w->known && !(w->known = calloc(PATHWALK_KNOWN, sizeof(*w->known))))
 		return;
-	uint64_t hash = hash_of(w->out.data);
-	struct pathwalk_known *k = find(w, w->out.data, hash);
+	struct pathwalk_known *k = find(w);
 	size_t name = w->names.len;
 	buf_add(&w->names, w->out.data, w->out.len + 1);
 	if (buf_error(&w->names)) {
@@ -73,19 +74,25 @@ static void note(struct pathwalk *w, enum state state)
 		return;
 	}
 	w->known_len += k->state == UNKNOWN;
-	*k = (struct pathwalk_known){hash, name, state};
+	*k = (struct pathwalk_known){w->hash, (uint32_t)name, state};
 }
 
 /* ---- the walk ---- */
 
+static void shorten(struct pathwalk *w, size_t len)
+{
+	w->out.len = len;
+	if (w->out.data)
+		w->out.data[len] = '\0';
+	w->hash = hash_on(HASH_START, buf_str(&w->out), 0);
+}
+
 static void pop(struct pathwalk *w)
 {
-	while (w->out.len && w->out.data[w->out.len - 1] != '/')
-		w->out.len--;
-	if (w->out.len)
-		w->out.len--;
-	if (w->out.data)
-		w->out.data[w->out.len] = '\0';
+	size_t len = w->out.len;
+	while (len && w->out.data[len - 1] != '/')
+		len--;
+	shorten(w, len ? len - 1 : 0);
 	w->missing = false;
 }
 
@@ -109,8 +116,7 @@ static int follow(struct pathwalk *w, size_t parent_len)
 	w->rest = w->spare;
 	w->spare = spent;
 	w->at = 0;
-	w->out.len = n && target[0] == '/' ? 0 : parent_len;
-	w->out.data[w->out.len] = '\0';
+	shorten(w, n && target[0] == '/' ? 0 : parent_len);
 	return buf_error(&w->rest);
 }
 
@@ -157,6 +163,7 @@ static int enter(struct pathwalk *w, const char *name, size_t n)
 		return 0;
 	if (is_self(w->out.data))
 		return -EOPNOTSUPP;
+	w->hash = hash_on(w->hash, w->out.data, parent_len);
 	enum state state = recall(w);
 	w->missing = state == MISSING;
 	return state == UNKNOWN ? look_again(w, parent_len) : 0;
@@ -188,6 +195,7 @@ int pathwalk_resolve(struct pathwalk *w, const char *absolute, bool as_written)
 	buf_reset(&w->rest);
 	buf_add_str(&w->rest, absolute);
 	w->at = 0;
+	w->hash = HASH_START;
 	w->followed = 0;
 	w->as_written = as_written;
 	w->missing = false;

@@ -23,8 +23,10 @@ struct pathwalk {
 	struct buf rest, spare; /* what is still to be walked, from `at` on */
 	size_t at;
 	unsigned followed;
+	uint32_t hash; /* of out, while nothing was missing */
 	bool as_written;
 	bool missing; /* the last component was not there: take the rest as it is written */
+	bool once;    /* set before the first path: it is to be the only one, nothing is kept */
 	struct pathwalk_known *known; /* owned */
 	size_t known_len;
 	struct buf names; /* of what is known, each with its NUL */

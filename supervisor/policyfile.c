@@ -2,7 +2,6 @@
 
 #include "supervisor/escape.h"
 #include "supervisor/glob.h"
-#include "supervisor/pathwalk.h"
 #include "supervisor/policyscan.h"
 #include "supervisor/presets.h"
 #include "tracer/outfile.h"
@@ -21,7 +20,7 @@
 int policyfile_canonical_links(const char *absolute, char **ret, char **ret_links,
 			       size_t *ret_links_len)
 {
-	struct pathwalk w = {0};
+	struct pathwalk w = {.once = true};
 	*ret_links = NULL;
 	*ret_links_len = 0;
 	int r = pathwalk_resolve(&w, absolute, false);
@@ -55,13 +54,12 @@ struct reader {
 	const struct policy_vars *vars;
 	struct policy_error *error;
 	struct policy_faults *faults;	       /* NULL: the first one ends it */
-	struct pathwalk walk;		       /* where this text's paths lead */
+	struct pathwalk *walk;		       /* where this text's paths lead */
 	struct buf full, literal, path, given; /* of the rule being read */
 };
 
 static void release(struct reader *rd)
 {
-	pathwalk_release(&rd->walk);
 	buf_free(&rd->full);
 	buf_free(&rd->literal);
 	buf_free(&rd->path);
@@ -195,7 +193,7 @@ static int canonical_fault(struct reader *rd, unsigned col, int r)
 static int resolve(struct reader *rd, unsigned col, bool *ret_glob, struct rule *ret)
 {
 	const char *text = buf_str(&rd->full);
-	struct pathwalk *w = &rd->walk;
+	struct pathwalk *w = rd->walk;
 	size_t wild = glob_first_wild(text, rd->full.len);
 	buf_reset(&rd->literal);
 	add_unescaped(&rd->literal, text, wild);
@@ -399,9 +397,12 @@ static int say_memory(struct policy_error *error, int r)
 
 static int read_text(struct reader rd, const char *text, size_t n)
 {
+	struct pathwalk own = {0};
+	rd.walk = rd.vars && rd.vars->walk ? rd.vars->walk : &own;
 	rd.where.line = 1;
 	rd.error->text[0] = '\0';
 	int r = add_text(&rd, text, n);
+	pathwalk_release(&own);
 	release(&rd);
 	return say_memory(rd.error, r);
 }

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "supervisor/pathwalk.h"
 #include "supervisor/policy.h"
 
 struct policy_vars {
@@ -22,6 +23,8 @@ struct policy_vars {
 	/* further variables, NULL-terminated NAME=VALUE list (the environment); may be NULL */
 	char *const *env;
 	bool as_written; /* paths are the ones meant: no file is looked at, no symlink followed */
+	/* A loan, for several texts that are read at one moment; NULL: each has its own. */
+	struct pathwalk *walk;
 };
 
 #define POLICYFILE_SIZE_MAX  (1u << 20)

@@ -303,27 +303,37 @@ static int add_other_names(struct session *s, struct policy_error *e)
 	return err ? fail(e, err, "the mounts can't be looked through: %s", strerror(-err)) : 0;
 }
 
-static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
+static int add_texts(struct session *s, const struct session_options *o,
+		     const struct policy_vars *vars, struct policy_error *e)
 {
-	struct policy_vars vars = session_vars(s, o->env);
-	int err = store_protect(&s->store, s->policy);
-	if (!err)
-		err = terminals_forbid_ours(s->policy);
-	if (!err)
-		err = add_presets(s, o, &vars, e);
+	int err = add_presets(s, o, vars, e);
 	if (!err && !o->policy_files)
-		err = add_saved(s, &vars, e);
+		err = add_saved(s, vars, e);
 	if (!err && !o->policy_files)
-		err = add_proposal(s, &vars, e);
+		err = add_proposal(s, vars, e);
 	for (char *const *f = o->policy_files; !err && f && *f; f++)
-		err = add_file(s, *f, RULE_FILE, "file", &vars, true, e);
+		err = add_file(s, *f, RULE_FILE, "file", vars, true, e);
 	for (char *const *l = o->rule_lines; !err && l && *l; l++) {
-		err = policyfile_parse_line(s->policy, *l, RULE_LINE, &vars, e);
+		err = policyfile_parse_line(s->policy, *l, RULE_LINE, vars, e);
 		if (!err)
 			err = add_source(s, "command line", *l, NULL);
 	}
 	if (!err && s->named.answers)
-		err = add_file(s, s->named.answers, RULE_ANSWER, "session", &vars, false, e);
+		err = add_file(s, s->named.answers, RULE_ANSWER, "session", vars, false, e);
+	return err;
+}
+
+static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
+{
+	struct pathwalk walk = {0};
+	struct policy_vars vars = session_vars(s, o->env);
+	vars.walk = &walk;
+	int err = store_protect(&s->store, s->policy);
+	if (!err)
+		err = terminals_forbid_ours(s->policy);
+	if (!err)
+		err = add_texts(s, o, &vars, e);
+	pathwalk_release(&walk);
 	if (!err)
 		err = doubt_links(s);
 	if (!err)
