@@ -91,7 +91,7 @@ static int collect(void *arg, struct dirwalk *w, int fd, const struct stat *st)
 	struct alias_set *a = arg;
 
 	if (S_ISDIR(st->st_mode))
-		return dirwalk_children(w, fd, false, collect, a);
+		return dirwalk_children(w, fd, st, collect, a);
 	if (st->st_nlink < 2)
 		return 0;
 	uint32_t mask = withheld(a->p, w->path);
@@ -126,7 +126,7 @@ static int scan(void *arg, struct dirwalk *w, int fd, const struct stat *st)
 	struct alias_set *a = arg;
 
 	if (S_ISDIR(st->st_mode))
-		return dirwalk_children(w, fd, false, scan, a);
+		return dirwalk_children(w, fd, st, scan, a);
 	struct protected_file *f = st->st_nlink > 1 ? find_file(a, st->st_dev, st->st_ino) : NULL;
 	if (!f)
 		return 0;

@@ -247,6 +247,7 @@ static int visit_children(struct compile *c, struct dirwalk *w, int fd, const st
 {
 	struct compile before = *c;
 	dirwalk_skip_fn *skips = w->skips;
+	bool only = w->only_directories;
 	const struct rule **glob AUTOFREE = NULL;
 	int err =
 		reachindex_allowing_globs(c->index, w->path, CONTENT | STRUCTURE, &glob, &c->globs);
@@ -258,10 +259,10 @@ static int visit_children(struct compile *c, struct dirwalk *w, int fd, const st
 	c->literals = reachindex_below(c->index, w->path);
 	/* A rule of a tree that it is or lies in speaks of every name in it. */
 	w->skips = covers_any(&c->trees, w->path, UINT32_MAX) ? NULL : is_out_of_reach;
-	err = w->skips && is_left_to_broker(c, st)
-		      ? 0
-		      : dirwalk_children(w, fd, !(bits & CONTENT), visit, c);
+	w->only_directories = !(bits & CONTENT);
+	err = w->skips && is_left_to_broker(c, st) ? 0 : dirwalk_children(w, fd, st, visit, c);
 	w->skips = skips;
+	w->only_directories = only;
 	c->descend = before.descend;
 	c->glob = before.glob;
 	c->globs = before.globs;

@@ -27,6 +27,7 @@ struct dirwalk {
 	bool cut; /* something was left out: the bound, the depth, a long name, descriptors */
 	/* Set after dirwalk_init(), for who needs it: */
 	bool by_name;		/* what is no directory is not opened: fd is -1 */
+	bool only_directories;	/* all else is left out */
 	dirwalk_skip_fn *skips; /* or NULL */
 };
 
@@ -45,8 +46,8 @@ int dirwalk_chmod(int fd, mode_t mode);
 /* Start at this path, with this bound. -ENAMETOOLONG. */
 int dirwalk_init(struct dirwalk *w, const char *path, uint64_t left);
 /*
- * Call fn for every child of the directory fd, which is what w->path names, w->path being the
- * child's meanwhile; symlinks are left out. What fn returned, if not 0; fn may call this again for
- * a directory.
+ * Call fn for every child of the directory fd, which is what w->path names and *st tells of,
+ * w->path being the child's meanwhile; symlinks are left out. What fn returned, if not 0; fn may
+ * call this again for a directory, and change what is set for that one's children.
  */
-int dirwalk_children(struct dirwalk *w, int fd, bool only_directories, dirwalk_fn *fn, void *arg);
+int dirwalk_children(struct dirwalk *w, int fd, const struct stat *st, dirwalk_fn *fn, void *arg);

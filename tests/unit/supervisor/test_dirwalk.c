@@ -1,5 +1,6 @@
 /* dirwalk: no symlink is followed, no bound passed. */
 #include "supervisor/dirwalk.h"
+#include "supervisor/rmtree.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
@@ -33,13 +34,7 @@ static void make(void)
 
 static void clear(void)
 {
-	static const char *const files[] = {"a/f", "a/b/g", "link"};
-
-	for (size_t i = 0; i < ARRAY_LEN(files); i++)
-		unlink(in_top(files[i]));
-	rmdir(in_top("a/b"));
-	rmdir(in_top("a"));
-	rmdir(top);
+	cr_expect_eq(rmtree_remove(top), 0);
 }
 
 Test(dirwalk, opens_no_symlinks, .init = make, .fini = clear, .timeout = 10)
@@ -75,7 +70,7 @@ static int note(void *arg, struct dirwalk *w, int fd, const struct stat *st)
 	s->deep = s->deep || strcmp(w->path, in_top("a/b/g")) == 0;
 	if (s->answer)
 		return s->answer;
-	return S_ISDIR(st->st_mode) ? dirwalk_children(w, fd, false, note, s) : 0;
+	return S_ISDIR(st->st_mode) ? dirwalk_children(w, fd, st, note, s) : 0;
 }
 
 static int walk(const char *path, uint64_t left, struct dirwalk *w, struct seen *s)
@@ -85,7 +80,7 @@ static int walk(const char *path, uint64_t left, struct dirwalk *w, struct seen 
 
 	cr_assert(fd >= 0);
 	cr_assert_eq(dirwalk_init(w, path, left), 0);
-	return dirwalk_children(w, fd, false, note, s);
+	return dirwalk_children(w, fd, &st, note, s);
 }
 
 Test(dirwalk, walks, .init = make, .fini = clear, .timeout = 10)
@@ -138,7 +133,7 @@ static int note_opened(void *arg, struct dirwalk *w, int fd, const struct stat *
 	s->n++;
 	cr_expect_eq(fd >= 0, S_ISDIR(st->st_mode), "%s", w->path);
 	cr_expect(S_ISDIR(st->st_mode) || st->st_nlink == 1);
-	return fd < 0 ? 0 : dirwalk_children(w, fd, false, note_opened, s);
+	return fd < 0 ? 0 : dirwalk_children(w, fd, st, note_opened, s);
 }
 
 Test(dirwalk, opens_no_more_than_it_needs, .init = make, .fini = clear, .timeout = 10)
@@ -150,10 +145,34 @@ Test(dirwalk, opens_no_more_than_it_needs, .init = make, .fini = clear, .timeout
 
 	cr_assert_eq(dirwalk_init(&w, top, 100), 0);
 	w.by_name = true;
-	cr_expect_eq(dirwalk_children(&w, fd, false, note_opened, &s), 0);
+	cr_expect_eq(dirwalk_children(&w, fd, &st, note_opened, &s), 0);
 	cr_expect_eq(s.n, 4);
 	w.skips = skips_b;
 	s.n = 0;
-	cr_expect_eq(dirwalk_children(&w, fd, false, note_opened, &s), 0);
+	cr_expect_eq(dirwalk_children(&w, fd, &st, note_opened, &s), 0);
 	cr_expect_eq(s.n, 2); /* a, f */
+	w.skips = NULL;
+	w.only_directories = true;
+	s.n = 0;
+	cr_expect_eq(dirwalk_children(&w, fd, &st, note_opened, &s), 0);
+	cr_expect_eq(s.n, 2); /* a, b */
+}
+
+Test(dirwalk, sees_all_of_a_large_directory, .init = make, .fini = clear, .timeout = 10)
+{
+	static struct dirwalk w;
+	struct seen s = {0};
+	char path[PATH_MAX];
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(path, sizeof(path), "%s/%0100d", in_top("a/b"), i);
+		cr_assert_eq(mknod(path, S_IFREG | 0600, 0), 0);
+	}
+	cr_expect_eq(walk(top, 2000, &w, &s), 0);
+	cr_expect_eq(s.n, 1004);
+	cr_expect_not(w.cut);
+	s.n = 0;
+	cr_expect_eq(walk(top, 900, &w, &s), 0);
+	cr_expect_eq(s.n, 900);
+	cr_expect(w.cut);
 }
