@@ -299,7 +299,9 @@ static int stays_denied(struct policy *p, const struct denial *d, bool *ret)
 int plan_mark_closed(struct denial_list *l, const struct policy *policy)
 {
 	struct policy *p;
-	int error = policy_copy(policy, &p);
+	int error = l->len ? policy_copy(policy, &p) : 0;
+	if (error || !l->len)
+		return error;
 	for (size_t i = 0; !error && i < l->len; i++) {
 		struct denial *d = &l->item[i];
 		if (!denial_stayed(d) || d->forbidden || d->nameless)

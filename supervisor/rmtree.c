@@ -152,6 +152,8 @@ static int remove_all(struct removal *r, const char *dir, const struct rmtree_on
 {
 	const char *name = strrchr(dir, '/') + 1;
 	int above AUTOCLOSE = dirwalk_open_parent(dir);
+	if (above >= 0 && !only && !unlinkat(above, name, AT_REMOVEDIR))
+		return 0; /* nothing is in it, as almost always */
 	int top AUTOCLOSE = above < 0 ? above : take_hold(above, name, only);
 	if (top < 0)
 		return top;

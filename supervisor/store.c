@@ -67,6 +67,8 @@ static int make_path(const char *path)
 	char *copy AUTOFREE = strdup(path);
 	if (!copy)
 		return -ENOMEM;
+	if (mkdir(path, 0700) == 0 || errno == EEXIST) /* as almost always */
+		return 0;
 	int first = 0; /* below it the rest is only not there */
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
