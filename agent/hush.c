@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <termios.h>
 #include <unistd.h>
@@ -73,11 +72,12 @@ void hush_begin(void)
 	set(&hush.quiet);
 }
 
-void hush_end(void)
+bool hush_end(void)
 {
 	if (!hush.on)
-		return;
+		return false;
 	set(&hush.before);
 	take_all(false);
 	hush.on = false;
+	return true;
 }

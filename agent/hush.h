@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 void hush_begin(void);
-/* Without a beginning: nothing. */
-void hush_end(void);
+/* Without a beginning: nothing, and false. */
+bool hush_end(void);

@@ -2,6 +2,7 @@
 
 #include "agent/chatlist.h"
 #include "agent/interrupt.h"
+#include "agent/pager.h"
 #include "agent/termwidth.h"
 #include "agent/trust.h"
 #include "landlock/llabi.h"
@@ -19,8 +20,7 @@
 
 static void put(struct buf *b)
 {
-	fwrite(buf_str(b), 1, b->len, stdout);
-	fflush(stdout);
+	pager_put(b);
 	buf_free(b);
 }
 

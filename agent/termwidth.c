@@ -13,6 +13,12 @@ size_t termwidth(int fd)
 	return ioctl(fd, TIOCGWINSZ, &w) || !w.ws_col ? 80 : w.ws_col;
 }
 
+size_t termwidth_rows(int fd)
+{
+	struct winsize w;
+	return ioctl(fd, TIOCGWINSZ, &w) || !w.ws_row ? 24 : w.ws_row;
+}
+
 bool termwidth_is_capable(int fd)
 {
 	const char *term = getenv("TERM");

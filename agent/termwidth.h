@@ -10,6 +10,8 @@
 
 /* Columns; 80 where the terminal does not say or is none. */
 size_t termwidth(int fd);
+/* Lines; 24 likewise. */
+size_t termwidth_rows(int fd);
 /* A terminal that knows escape sequences. */
 bool termwidth_is_capable(int fd);
 /*

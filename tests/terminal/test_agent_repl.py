@@ -167,6 +167,7 @@ class Place:
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "WARDER_COPILOT_TOKEN": "",
+            "PAGER": "cat",
         }
         if uid is not None:
             subprocess.run(["chown", "-R", f"{uid}:{uid}", self.top], check=True)

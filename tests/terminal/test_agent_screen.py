@@ -103,9 +103,35 @@ class Screen(unittest.TestCase):
         shown = t.wait_for("message: No such file")
         self.assertIn("2: read_file [No such file or directory]", shown)
         t.line("/details 1")
+        t.wait_for_that(lambda s: s.splitlines()[-1] == ":")
+        t.keys("G")
         self.assertIn("    60\n", t.wait_for("exit: 0"))
+        t.keys("q")
         t.line("/details 9")
         t.wait_for("no tool call with this number")
+
+    def test_what_is_longer_than_the_screen_is_paged(self):
+        for pager, paged in ((None, True), ("less -P Paged", True), ("cat", False), ("", False), ("no-such-pager", False)):
+            t = self.terminal(width=60, height=15)
+            self.start(t, assistant("", shell("seq 1 60"), shell("echo short")), assistant("Done."),
+                       env="" if pager is None else f"PAGER='{pager}'")
+            t.line("go")
+            t.wait_for("Done.")
+            t.keys("C-l")
+            t.line("/details 1")
+            if paged:
+                shown = t.wait_for_that(lambda s: s.splitlines()[-1].startswith("Paged" if pager else ":"))
+                self.assertIn("1: run_shell [exit 0]\n  command: seq 1 60\n", shown)
+                t.keys("C-c")  # is less's own
+                t.keys("G")
+                t.wait_for("exit: 0")
+                t.keys("q")
+            t.wait_for_that(lambda s: s.rstrip().endswith("warder>") and "    60\n" in s)
+            t.line("/details 2")  # it fits
+            shown = t.wait_for("2: run_shell")
+            self.assertIn("warder>", shown.split("2: run_shell")[1])
+            t.line("/usage")
+            t.wait_for("1 turns")
 
     def test_a_calls_line_is_as_long_as_the_terminal_is_wide(self):
         words = " ".join(f"word{i}" for i in range(40))
