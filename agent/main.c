@@ -4,6 +4,7 @@
 #include "supervisor/cli.h"
 #include "supervisor/cli_learn.h"
 #include "supervisor/cli_why.h"
+#include "supervisor/nearname.h"
 
 #include "agent/cli_agent.h"
 #include "agent/cli_doctor.h"
@@ -59,6 +60,21 @@ static void help(FILE *out)
 	      out);
 }
 
+static int unknown(const char *word)
+{
+	struct nearname near = nearname_begin(word);
+	struct buf meant = {0};
+	for (size_t i = 0; subcommands[i].name; i++)
+		if (subcommands[i].synopsis)
+			nearname_try(&near, subcommands[i].name);
+	nearname_add(&meant, &near, "");
+	cli_complain("unknown %s '%s'%s%s see warder --help",
+		     *word == '-' ? "option" : "subcommand", word, buf_str(&meant),
+		     near.best ? "" : ";");
+	buf_free(&meant);
+	return CLI_EXIT_USAGE;
+}
+
 /* `warder help policy allow` is `warder policy allow --help`. */
 static int help_of(int argc, char **argv)
 {
@@ -66,8 +82,7 @@ static int help_of(int argc, char **argv)
 	for (size_t i = 0; subcommands[i].name; i++)
 		if (!strcmp(subcommands[i].name, argv[0]))
 			return subcommands[i].run(argc > 1 ? 3 : 2, words);
-	cli_complain("unknown subcommand '%s'; see warder --help", argv[0]);
-	return CLI_EXIT_USAGE;
+	return unknown(argv[0]);
 }
 
 int main(int argc, char **argv)
@@ -90,7 +105,5 @@ int main(int argc, char **argv)
 	for (size_t i = 0; subcommands[i].name; i++)
 		if (!strcmp(subcommands[i].name, word))
 			return subcommands[i].run(argc - 1, argv + 1);
-	cli_complain("unknown %s '%s'; see warder --help", *word == '-' ? "option" : "subcommand",
-		     word);
-	return CLI_EXIT_USAGE;
+	return unknown(word);
 }

@@ -347,7 +347,7 @@ static int parse(int argc, char **argv, struct cli_options *o)
 		if (argv[i][0] == '-' && argv[i][1])
 			p = cli_option(o, argc, argv, &i, true, &known);
 		if (!known)
-			cli_complain("unknown option '%s'; see warder mcp --help", argv[i]);
+			cli_unknown_option(argv[i], true, NULL, "mcp");
 		if (!known || p == CLI_WRONG)
 			return CLI_EXIT_USAGE;
 		if (p == CLI_HELP) {

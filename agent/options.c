@@ -1,5 +1,6 @@
 #include "agent/options.h"
 
+#include "supervisor/nearname.h"
 #include "tracer/buf.h"
 #include "tracer/util.h"
 
@@ -162,6 +163,12 @@ static enum cli_parse take_own(struct options *o, enum option_key key, const cha
 	return apply(o, key, value) ? CLI_PARSED : CLI_WRONG;
 }
 
+static void try_own(struct nearname *near)
+{
+	for (size_t k = 0; k < OPT_COUNT; k++)
+		nearname_try(near, rows[k].name);
+}
+
 static enum cli_parse take(struct options *o, int argc, char **argv, int *i)
 {
 	const char *value = NULL;
@@ -175,7 +182,7 @@ static enum cli_parse take(struct options *o, int argc, char **argv, int *i)
 		return take_own(o, key, value, argc, argv, i);
 	enum cli_parse p = cli_option(&o->shared, argc, argv, i, true, &known);
 	if (!known)
-		cli_complain("unknown option '%s'; see warder agent --help", argv[*i]);
+		cli_unknown_option(argv[*i], true, try_own, "agent");
 	return p;
 }
 

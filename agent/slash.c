@@ -7,6 +7,7 @@
 #include "agent/trust.h"
 #include "landlock/llabi.h"
 #include "supervisor/escape.h"
+#include "supervisor/nearname.h"
 #include "supervisor/progname.h"
 #include "supervisor/why.h"
 #include "tracer/util.h"
@@ -571,10 +572,16 @@ bool slash_run(struct agent *a, const char *line)
 		if (strlen(commands[i].word) == n - 1 &&
 		    !strncmp(commands[i].word, line + 1, n - 1))
 			return commands[i].run(a, argument);
+	AUTOFREE
+	char *word = strndup(line + 1, n - 1);
+	struct nearname near = nearname_begin(word ? word : "");
 	struct buf out = {0};
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		nearname_try(&near, commands[i].word);
 	buf_add_str(&out, "There is no ");
 	escape_add(&out, line, n);
-	buf_add_str(&out, "; /help lists the commands.\n");
+	nearname_add(&out, &near, "/");
+	buf_addf(&out, "%s /help lists the commands.\n", near.best ? "" : ";");
 	put(&out);
 	return true;
 }

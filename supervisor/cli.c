@@ -1,6 +1,7 @@
 #include "supervisor/cli.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/nearname.h"
 #include "supervisor/policy.h"
 #include "tracer/util.h"
 
@@ -402,6 +403,24 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 		value = argv[(*i)++];
 	}
 	return apply(o, (enum option_key)key, value) ? CLI_PARSED : CLI_WRONG;
+}
+
+void cli_unknown_option(const char *word, bool agent, void (*more)(struct nearname *n),
+			const char *where)
+{
+	AUTOFREE
+	char *name = word[1] == '-' ? strndup(word + 2, strcspn(word + 2, "=")) : NULL;
+	struct nearname near = nearname_begin(name ? name : "");
+	struct buf meant = {0};
+	for (size_t k = 0; k < OPT_COUNT; k++)
+		if (usable(k, agent))
+			nearname_try(&near, rows[k].name);
+	if (more)
+		more(&near);
+	nearname_add(&meant, &near, "--");
+	cli_complain("unknown option '%s'%s%s see warder %s --help", word, buf_str(&meant),
+		     near.best ? "" : ";", where);
+	buf_free(&meant);
 }
 
 static void print_option(size_t k)

@@ -14,6 +14,8 @@
 #define CLI_EXIT_TROUBLE 125
 
 /* A growing NULL-terminated list of strings; owns copies. */
+struct nearname;
+
 struct cli_list {
 	char **item;
 	size_t len;
@@ -58,6 +60,10 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 			  bool *ret_known);
 /* The help lines of the options, to stdout: those that fit a screen, or all of them in groups. */
 void cli_options_help(bool agent, bool all);
+/* Complain about a word of `where` that is no option of it. more: others that may be meant; NULL.
+ */
+void cli_unknown_option(const char *word, bool agent, void (*more)(struct nearname *n),
+			const char *where);
 /* --help stands at argv[i] (CLI_HELP): is it "--help all"? */
 bool cli_help_of_all(int argc, char **argv, int i);
 /* Session options from the parsed ones; loans. */

@@ -458,8 +458,7 @@ static enum cli_parse parse(const struct flavour *f, struct cli_options *o, int 
 					   ? take_output(o, argc, argv, i)
 					   : cli_option(o, argc, argv, i, false, &known);
 		if (!known)
-			cli_complain("unknown option '%s'; see warder %s --help", argv[*i],
-				     f->name);
+			cli_unknown_option(argv[*i], false, NULL, f->name);
 		if (p != CLI_PARSED)
 			return p;
 	}

@@ -2,6 +2,7 @@
 
 #include "supervisor/escape.h"
 #include "supervisor/gitconfig.h"
+#include "supervisor/nearname.h"
 #include "tracer/util.h"
 
 #include <dirent.h>
@@ -21,12 +22,16 @@ const struct preset_text *preset_find(const char *name)
 static int no_preset(const char *name, struct policy_error *ret_error)
 {
 	struct buf text = {0};
+	struct nearname near = nearname_begin(name);
 	buf_add_str(&text, "expected a preset (");
-	for (const struct preset_text *t = preset_texts; t->name; t++)
+	for (const struct preset_text *t = preset_texts; t->name; t++) {
+		nearname_try(&near, t->name);
 		buf_addf(&text, "%s%s", t == preset_texts ? "" : " ", t->name);
+	}
 	buf_add_str(&text, "), not '");
 	escape_add_str(&text, name);
 	buf_add_char(&text, '\'');
+	nearname_add(&text, &near, "");
 	snprintf(ret_error->text, sizeof(ret_error->text), "%s", buf_str(&text));
 	buf_free(&text);
 	return -ENOENT;

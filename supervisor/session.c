@@ -3,6 +3,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
 #include "supervisor/mounts.h"
+#include "supervisor/nearname.h"
 #include "supervisor/presets.h"
 #include "supervisor/proposal.h"
 #include "supervisor/reach.h"
@@ -142,19 +143,32 @@ static int check_dropped(const struct session_options *o, struct policy_error *e
 {
 	for (char *const *p = o->no_presets; p && *p; p++) {
 		struct buf text = {0};
+		struct nearname near = nearname_begin(*p);
 		if (is_default_preset(*p))
 			continue;
 		buf_add_str(&text, "--no-preset: expected one of those that are on by default (");
-		for (size_t i = 0; i < ARRAY_LEN(default_presets); i++)
+		for (size_t i = 0; i < ARRAY_LEN(default_presets); i++) {
+			nearname_try(&near, default_presets[i]);
 			buf_addf(&text, "%s%s", i ? " " : "", default_presets[i]);
+		}
 		buf_add_str(&text, "), not '");
 		escape_add_str(&text, *p);
 		buf_add_char(&text, '\'');
+		nearname_add(&text, &near, "");
 		snprintf(e->text, sizeof(e->text), "%s", buf_str(&text));
 		buf_free(&text);
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* An error says which option it is about. */
+static int add_asked_preset(struct session *s, const char *name, const struct policy_vars *vars,
+			    struct policy_error *e)
+{
+	int err = add_preset(s, name, vars, e);
+	struct policy_error bare = *e;
+	return err ? fail(e, err, "--preset: %s", bare.text) : 0;
 }
 
 static int add_presets(struct session *s, const struct session_options *o,
@@ -165,7 +179,7 @@ static int add_presets(struct session *s, const struct session_options *o,
 		if (!listed(o->no_presets, default_presets[i]))
 			err = add_preset(s, default_presets[i], vars, e);
 	for (char *const *p = o->presets; !err && p && *p; p++)
-		err = add_preset(s, *p, vars, e);
+		err = add_asked_preset(s, *p, vars, e);
 	return err;
 }
 

@@ -67,6 +67,23 @@ class Screens(unittest.TestCase):
         self.assertIn("unknown subcommand 'nosuch'", ask("help", "nosuch").stderr)
         self.assertIn("unknown option '--nosuch'", ask("--nosuch").stderr)
 
+    def test_a_slip_of_the_pen_is_told_what_was_meant(self):
+        for words, told in (
+            (("rnu", "true"), "unknown subcommand 'rnu'; did you mean 'run'? see warder --help"),
+            (("help", "polciy"), "unknown subcommand 'polciy'; did you mean 'policy'? see warder --help"),
+            (("run", "--timeot=5", "true"), "unknown option '--timeot=5'; did you mean '--timeout'? see warder run --help"),
+            (("record", "--labell", "x"), "unknown option '--labell'; did you mean '--label'? see warder record --help"),
+            (("agent", "--proivder", "x"), "unknown option '--proivder'; did you mean '--provider'? see warder agent --help"),
+            (("mcp", "--presett", "x"), "unknown option '--presett'; did you mean '--preset'? see warder mcp --help"),
+            (("run", "-Z", "true"), "unknown option '-Z'; see warder run --help"),
+        ):
+            done = ask(*words)
+            self.assertEqual((done.returncode, done.stderr), (125 if words[0] in ("run", "record") else 2, f"warder: {told}\n"))
+        for option, told in (("--preset", "not 'nodee'; did you mean 'node'?"), ("--no-preset", "not 'projetc'; did you mean 'project'?")):
+            done = ask("run", option, told.split("'")[1], "true")
+            self.assertEqual(done.returncode, 125)
+            self.assertRegex(done.stderr, f"^warder: {option}: expected [^\n]*{re.escape(told)}\n$")
+
     def test_all(self):
         for name in subcommands():
             with self.subTest(name):
