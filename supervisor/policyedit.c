@@ -19,6 +19,9 @@
 
 static const struct buf nothing;
 
+#define USUAL_EDITOR "vi"
+#define NEED_NONE    "warder policy allow, deny and forget need none"
+
 struct edited {
 	struct buf old;	 /* the policy as it stands */
 	struct buf text; /* as it was edited */
@@ -43,7 +46,8 @@ static bool is_same(const struct buf *a, const struct buf *b)
 /* A file of ours that may not be there. */
 static int read_ours(struct policycli *c, const char *file, struct buf *ret, bool *ret_there)
 {
-	int r = policyfile_read(file, POLICYFILE_OURS, ret, &c->error);
+	bool policy = !strcmp(file, policycli_file(c));
+	int r = policyfile_read(file, policy ? POLICYFILE_OURS : POLICYFILE_DRAFT, ret, &c->error);
 	*ret_there = r == 0;
 	return r == -ENOENT ? 0 : r;
 }
@@ -137,20 +141,26 @@ static int begin(struct policycli *c, struct edited *e)
 	return there ? go_on(c, e) : begin_anew(c, e);
 }
 
-static const char *editor(void)
+/* NULL: the user has not said. */
+static const char *chosen_editor(void)
 {
 	const char *names[] = {"VISUAL", "EDITOR"};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (getenv(names[i]) && *getenv(names[i]))
 			return getenv(names[i]);
-	return "vi";
+	return NULL;
+}
+
+static bool has_terminal(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
 
 /* As git does: the words of the variable are the shell's, the file is one word. */
 static int run_editor(const char *file)
 {
 	struct buf script = {0};
-	buf_addf(&script, "%s \"$1\"", editor());
+	buf_addf(&script, "%s \"$1\"", chosen_editor() ? chosen_editor() : USUAL_EDITOR);
 	char *argv[] = {"sh", "-c", (char *)buf_str(&script), "sh", (char *)file, NULL};
 	void (*quit)(int) = signal(SIGINT, SIG_IGN);
 	pid_t pid = buf_error(&script) ? -1 : fork();
@@ -204,7 +214,9 @@ static int give_up(struct policycli *c, struct edited *e, int ended)
 		return keep(e, what);
 	drop(e);
 	fprintf(stderr, "warder: %s%s; the policy is unchanged\n", what,
-		ended == 127 ? " (is $VISUAL or $EDITOR a program that is there?)" : "");
+		ended == 127	  ? " (is $VISUAL or $EDITOR a program that is there?)"
+		: !has_terminal() ? " (there is no terminal: " NEED_NONE ")"
+				  : "");
 	return POLICYCLI_NO;
 }
 
@@ -235,7 +247,7 @@ static int read_edited(struct policycli *c, struct edited *e)
 	struct policy_faults faults = {0};
 	buf_free(&e->text);
 	e->text = (struct buf){0};
-	int r = policyfile_read(e->draft, POLICYFILE_OURS, &e->text, &c->error);
+	int r = policyfile_read(e->draft, POLICYFILE_DRAFT, &e->text, &c->error);
 	if (r == 0)
 		r = policyfile_faults(NULL, policycli_file(c), buf_str(&e->text), e->text.len,
 				      RULE_USER, NULL, &faults, &c->error);
@@ -291,6 +303,9 @@ int policyedit(struct policycli *c, int argc, char **argv)
 	struct edited e = {0};
 	if (argc)
 		return policycli_usage("edit takes no argument, not", argv[0]);
+	if (!chosen_editor() && !has_terminal())
+		return policycli_trouble("there is no terminal for " USUAL_EDITOR ": " NEED_NONE
+					 "; or set VISUAL to an editor that needs none");
 	if (begin(c, &e) < 0) {
 		release(&e);
 		return policycli_trouble(c->error.text);

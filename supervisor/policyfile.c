@@ -493,7 +493,7 @@ static int open_file(const char *file, enum policyfile_place place)
 {
 	int wait = place == POLICYFILE_NAMED ? 0 : O_NONBLOCK;
 
-	if (place == POLICYFILE_OURS)
+	if (place == POLICYFILE_OURS || place == POLICYFILE_DRAFT)
 		return ownfile_open(file, O_RDONLY);
 	if (place == POLICYFILE_PROPOSED)
 		return outfile_open(file, O_RDONLY | wait, 0);
@@ -508,6 +508,9 @@ static const char *fault_of(const struct stat *st, enum policyfile_place place)
 		return "expected a regular file";
 	if (place == POLICYFILE_SAVED && st->st_uid && st->st_uid != geteuid())
 		return "it belongs to another user";
+	if ((place == POLICYFILE_SAVED || place == POLICYFILE_OURS) &&
+	    (st->st_mode & (S_IWGRP | S_IWOTH)))
+		return "others may write to it: look at what it says, then chmod go-w it";
 	return NULL;
 }
 

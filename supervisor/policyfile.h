@@ -76,8 +76,10 @@ void policyfile_faults_add_more(const struct policy_faults *f, struct buf *out);
 enum policyfile_place {
 	POLICYFILE_NAMED, /* the user named it: anything that can be read; a pipe is waited for */
 	POLICYFILE_SAVED, /* where policies are saved, only read: a symlink may lead to where the
-			     user keeps his; a regular file of his, or of root's */
-	POLICYFILE_OURS,  /* one that we write, too (tracer/ownfile.h) */
+			     user keeps his; a regular file of his, or of root's, that
+			     nobody else may write to (as ssh wants its own) */
+	POLICYFILE_OURS,  /* one that we write, too (tracer/ownfile.h); likewise */
+	POLICYFILE_DRAFT, /* that, but an editor may make it anew: whatever its mode is */
 	POLICYFILE_PROPOSED, /* a project's, whoever's: a regular file, no symlink */
 };
 /* Of a file that rules of this source are from. */

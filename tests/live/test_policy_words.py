@@ -6,6 +6,7 @@ import json
 import os
 import random
 import stat
+import subprocess
 
 from policy_help import PolicyCase, both_users, main
 from run_help import WARDER
@@ -169,6 +170,46 @@ class Accept(PolicyCase):
 
 
 @both_users
+class Modes(PolicyCase):
+    """As ssh does with its configuration: what others may write to is nobody's word."""
+
+    @staticmethod
+    def text_of(path):
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
+    def test_what_others_may_write_to_is_refused(self):
+        secret = self.write("outside/secret", "the secret\n")
+        self.env["VISUAL"] = "true"
+        for words in (("allow", "r", secret), ("allow", "--project", "r", secret)):
+            self.policy(*words)
+            path = self.policy("path", *words[1:2] if len(words) > 3 else ()).out.strip()
+            before = self.text_of(path)
+            for mode in (0o666, 0o620, 0o602):
+                os.chmod(path, mode)
+                told = f"warder: {path}: others may write to it: look at what it says, then chmod go-w it\n"
+                done = self.native(WARDER, "run", "--", "cat", secret)
+                self.assertEqual((done.status, done.out, done.err), (125, "", told), oct(mode))
+                for more in (("allow", "r", "/a"), ("edit",), ("show",)):
+                    if len(words) > 3:
+                        more = (more[0], "--project", *more[1:])
+                    done = self.policy(*more, status=125)
+                    self.assertEqual((done.out, done.err), ("", told), more)
+                self.assertEqual(self.text_of(path), before)
+            for mode in (0o644, 0o600, 0o444):
+                os.chmod(path, mode)
+                self.assertStatus(self.run_report("--", "cat", secret))
+            os.chmod(path, 0o600)
+            self.policy("forget", *words[1:-2], secret)
+
+    def test_a_named_file_may_be_anybodys(self):
+        secret = self.write("outside/secret", "the secret\n")
+        rules = self.write("outside/rules", f"use system\nallow r {secret}\n")
+        os.chmod(rules, 0o666)
+        self.assertStatus(self.run_report("--policy", rules, "--", "cat", secret))
+
+
+@both_users
 class Edit(PolicyCase):
     def edit(self, script, status=0, **more):
         editor = self.write("bin/editor", f"#!/bin/sh\n{script}\n", 0o755)
@@ -186,6 +227,20 @@ class Edit(PolicyCase):
         self.assertFalse(os.path.exists(self.draft()))
         self.assertEqual(0o600, stat.S_IMODE(os.stat(self.draft()[:-5]).st_mode))
         self.assertEqual("nothing was changed\n", self.edit("true").out)
+
+    def test_without_a_terminal_it_says_what_to_do(self):
+        self.env.pop("VISUAL", None)
+        self.env.pop("EDITOR", None)
+        done = self.policy("edit", status=125, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.err, "warder: there is no terminal for vi: warder policy allow, deny and forget need none; or "
+                                   "set VISUAL to an editor that needs none\n")
+        self.assertFalse(os.path.exists(self.draft()))
+        done = self.edit("exit 1", status=1, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.err, "warder: the editor ended with status 1 (there is no terminal: warder policy allow, deny and "
+                                   "forget need none); the policy is unchanged\n")
+        done = self.edit('chmod 666 "$1"; echo "allow r /a" >> "$1"', stdin=subprocess.DEVNULL)
+        self.assertEqual(["allow r /a"], self.rules())
+        self.assertEqual(0o600, stat.S_IMODE(os.stat(self.draft()[:-5]).st_mode))
 
     def test_nothing_is_lost_on_an_error(self):
         self.policy("allow", "r", "/a")
