@@ -1,6 +1,7 @@
 #include "supervisor/alias.h"
 
 #include "supervisor/dirwalk.h"
+#include "supervisor/pool.h"
 #include "supervisor/reach.h"
 #include "tracer/util.h"
 
@@ -139,6 +140,24 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static bool is_our_own(const struct policy *p, const char *path)
+{
+	for (size_t i = 0; i < policy_len(p); i++) {
+		const struct rule *r = policy_at(p, i);
+		if (r->source == RULE_BUILTIN && r->effect == EFFECT_FORBID &&
+		    strcmp(r->path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Our spare directories: a dozen at each start, and no file has a name in them. */
+static bool is_pool(void *arg, const struct dirwalk *w)
+{
+	(void)arg;
+	return w->depth == 1 && pool_is_name(strrchr(w->path, '/') + 1);
+}
+
 /* Walk below each root that lies below no other one, with one bound for all. 1: fn had enough. */
 static int walk_roots(char **root, size_t n, dirwalk_fn *fn, struct alias_set *a, bool *ret_all)
 {
@@ -158,6 +177,7 @@ static int walk_roots(char **root, size_t n, dirwalk_fn *fn, struct alias_set *a
 		if (fd < 0 || dirwalk_init(&w, root[i], left) < 0)
 			continue;
 		w.by_name = true;
+		w.skips = is_our_own(a->p, root[i]) ? is_pool : NULL;
 		r = fn(a, &w, fd, &st);
 		left = w.left;
 		*ret_all = *ret_all && !w.cut;

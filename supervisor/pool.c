@@ -74,6 +74,11 @@ static DIR *open_stream(int dir)
 	return d;
 }
 
+bool pool_is_name(const char *name)
+{
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+}
+
 /* By descriptors, following no symlink. */
 static void empty(int dir, unsigned depth)
 {
@@ -109,7 +114,7 @@ static int look_for_stale(int place, bool keep, char *ret, size_t size)
 	int kept = -1;
 
 	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 || strlen(e->d_name) >= size)
+		if (!pool_is_name(e->d_name) || strlen(e->d_name) >= size)
 			continue;
 		int fd AUTOCLOSE = open_stale(place, e->d_name);
 		if (fd < 0)

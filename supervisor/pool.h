@@ -41,6 +41,8 @@ int pool_new(const char *own, const char *other, const char *target, const struc
 void pool_free(struct pool *p);
 /* The directory they lie in: to be forbidden. */
 const char *pool_directory(const struct pool *p);
+/* Is this what such a directory is called, without the path? */
+bool pool_is_name(const char *name);
 
 /*
  * Before a run: POOL_SPARES again. *ret_fd: O_PATH descriptors, loans until the next call; the

@@ -511,6 +511,49 @@ Test(compile, hard_link_of_a_protected_file, .timeout = 20)
 	tree_free(&x);
 }
 
+/* Our own spare directories are not searched for such files; what else is ours, is. */
+Test(compile, spares_hold_no_protected_file, .timeout = 20)
+{
+	static const char *const names[] = {"own/",
+					    "own/key",
+					    "own/.warder-pool-1/",
+					    "own/.warder-pool-1/key",
+					    "own/x/",
+					    "own/x/.warder-pool-2/",
+					    "own/x/.warder-pool-2/key",
+					    "pub/",
+					    NULL};
+	static const char *const links[][2] = {{"own/key", "pub/1"},
+					       {"own/.warder-pool-1/key", "pub/2"},
+					       {"own/x/.warder-pool-2/key", "pub/3"}};
+	static const struct expectation expected[] = {
+		{"pub/1", 0, LLR_READ_FILE},
+		{"pub/2", LLR_READ_FILE, 0},
+		{"pub/3", 0, LLR_READ_FILE},
+	};
+	struct tree x;
+	char from[256];
+
+	tree_new(&x);
+	tree_make(&x, names);
+	for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+		snprintf(from, sizeof(from), "%s", tree_path(&x, links[i][0]));
+		cr_assert_eq(link(from, tree_path(&x, links[i][1])), 0);
+	}
+	tree_rule(&x, EFFECT_ALLOW, RULE_TREE, ACCESS_R, "pub");
+	snprintf(from, sizeof(from), "%s", tree_path(&x, "own"));
+	cr_assert_eq(policy_add(x.t.policy, &(struct rule){.effect = EFFECT_FORBID,
+							   .kind = RULE_TREE,
+							   .source = RULE_BUILTIN,
+							   .access = ACCESS_ALL,
+							   .path = from,
+							   .origin = (char *)"test"}),
+		     0);
+	tree_compile(&x);
+	expect_all(&x, expected, ARRAY_LEN(expected));
+	tree_free(&x);
+}
+
 /* Beyond the bound there are fewer rules, and it is said. */
 Test(compile, bounded, .timeout = 120)
 {
