@@ -207,6 +207,7 @@ static int supervise(struct run *r)
 	if (!err) {
 		lifecycle_spawned(r);
 		events_pump(r);
+		tracer_warm(r->tracer);
 		err = loop_run(r->loop);
 	}
 	struct tracer_counts counts =

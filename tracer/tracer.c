@@ -510,10 +510,15 @@ static int prepare_stacks(struct tracer *tr)
 	return tr->unwind ? 0 : unwind_new(&tr->unwind);
 }
 
-int tracer_prepare(struct tracer *tr)
+void tracer_warm(struct tracer *tr)
 {
 	if (tr->fast)
 		fastpath_prepare();
+}
+
+int tracer_prepare(struct tracer *tr)
+{
+	tracer_warm(tr);
 	return prepare_stacks(tr);
 }
 

@@ -309,6 +309,11 @@ int tracer_again(struct tracer *t, struct tracee_name who);
  */
 int tracer_prepare(struct tracer *t);
 /*
+ * Of that what most programs need at their very start; for a moment in which there is nothing else
+ * to do: while the kernel executes the command's file.
+ */
+void tracer_warm(struct tracer *t);
+/*
  * Who made the held call: at most `max` frames. Blocks for some milliseconds (tracer/unwind.h). 0
  * and *ret (the caller's; unwind_unref()), -ESRCH, -EBUSY, -ENOMEM, -EAGAIN.
  */
