@@ -12,6 +12,7 @@
 
 #define REMEMBERED 4
 #define LINKS	   16
+#define PROCS	   4
 
 /* What the kernel puts behind the name of what was unlinked (fs/d_path.c); a file may be called so.
  */
@@ -28,6 +29,10 @@ struct pathname_memory {
 	struct {
 		int number, fd; /* fd -1: none yet */
 	} link[LINKS];
+	struct {
+		pid_t tid;
+		int fd; /* /proc/TID, -1 */
+	} proc[PROCS];
 	struct pathname_dir *dir[REMEMBERED];
 	unsigned next; /* the oldest */
 	uint64_t mount[PATHNAME_MOUNTS_MAX];
@@ -54,6 +59,8 @@ struct pathname_memory *pathname_memory_new(void)
 	m->links = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (unsigned i = 0; i < LINKS; i++)
 		m->link[i].fd = -1;
+	for (unsigned i = 0; i < PROCS; i++)
+		m->proc[i].fd = -1;
 	return m;
 }
 
@@ -72,9 +79,43 @@ void pathname_memory_free(struct pathname_memory *m)
 	pathname_memory_forget(m);
 	for (unsigned i = 0; i < LINKS; i++)
 		util_close(&m->link[i].fd);
+	for (unsigned i = 0; i < PROCS; i++)
+		util_close(&m->proc[i].fd);
 	util_close(&m->links);
 	free(m);
 }
+
+/* ---- threads ---- */
+
+static int open_path(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int pathname_open_proc(struct pathname_memory *m, pid_t tid, const char *what)
+{
+	char path[64];
+	unsigned i = (unsigned)tid % PROCS;
+	int fd = m && m->proc[i].fd >= 0 && m->proc[i].tid == tid ? open_path(m->proc[i].fd, what)
+								  : -ESRCH;
+
+	/* ENOENT, too: of one that is gone nothing is found. */
+	if (fd >= 0 || (fd != -ESRCH && fd != -ENOENT))
+		return fd;
+	if (!m) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
+		return open_path(AT_FDCWD, path);
+	}
+	snprintf(path, sizeof(path), "/proc/%d", tid);
+	util_close(&m->proc[i].fd);
+	m->proc[i].tid = tid;
+	m->proc[i].fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return m->proc[i].fd < 0 ? -errno : open_path(m->proc[i].fd, what);
+}
+
+/* ---- remembered directories ---- */
 
 /* Where it is remembered what this path led to; REMEMBERED: nowhere. */
 static unsigned place_of_path(const struct pathname_memory *m, const char *text, size_t len,

@@ -49,6 +49,14 @@ void pathname_memory_allow(struct pathname_memory *m, const char *path);
  */
 void pathname_memory_forget(struct pathname_memory *m);
 
+/*
+ * What /proc says of a thread: "cwd", "root", "fd/N", as an O_PATH descriptor or -errno. `m` may be
+ * NULL; with it the thread's directory there is held: to look for it takes longer than all the
+ * rest. It is the thread's, not its number's (fs/proc/base.c): of another one by that number it is
+ * looked for anew.
+ */
+int pathname_open_proc(struct pathname_memory *m, pid_t tid, const char *what);
+
 /* fstat(), and on which mount it is (0: this kernel does not say). 0 or -errno. */
 int pathname_stat(int fd, struct stat *ret, uint64_t *ret_mount);
 /*

@@ -6,7 +6,13 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 static char top[PATH_MAX];
 static struct pathname_memory *m;
@@ -141,6 +147,69 @@ Test(pathname, one_number_means_one_file_after_the_other)
 	}
 	close(p[0]);
 	close(p[1]);
+}
+
+/* A child in this directory, by this number where that is not 0; -errno. */
+static pid_t child_in(const char *where, pid_t number)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD,
+				  .set_tid = number ? (uint64_t)(uintptr_t)&number : 0,
+				  .set_tid_size = number ? 1 : 0};
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chdir(where) == 0)
+			raise(SIGSTOP);
+		_exit(1);
+	}
+	if (pid < 0)
+		return -errno;
+	cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+static void check_cwd(pid_t pid, const char *name)
+{
+	struct stat is, wanted;
+	int fd AUTOCLOSE = pathname_open_proc(m, pid, "cwd");
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fstat(fd, &is), 0);
+	cr_assert_eq(stat(name, &wanted), 0);
+	cr_expect_eq(is.st_ino, wanted.st_ino);
+}
+
+Test(pathname, a_number_may_be_another_threads_by_then)
+{
+	pid_t pid[6];
+
+	for (size_t i = 0; i < ARRAY_LEN(pid); i++)
+		cr_assert_gt(pid[i] = child_in(i % 2 ? "dir" : "other", 0), 0);
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < ARRAY_LEN(pid); i++)
+			check_cwd(pid[i], i % 2 ? "dir" : "other");
+	cr_expect_eq(pathname_open_proc(m, pid[0], "fd/999"), -ENOENT);
+	check_cwd(pid[1], "dir");
+	for (size_t i = 0; i < ARRAY_LEN(pid); i++)
+		end(pid[i]);
+	cr_expect_lt(pathname_open_proc(m, pid[1], "cwd"), 0);
+	pid_t again = child_in("dir", 0);
+	check_cwd(again, "dir");
+	end(again);
+	/* To choose a number takes a capability. */
+	pid_t same = child_in("other", again);
+	if (same < 0)
+		return;
+	cr_assert_eq(same, again);
+	check_cwd(same, "other");
+	end(same);
 }
 
 Test(pathname, directories_of_other_mounts_are_not_held)
