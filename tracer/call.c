@@ -294,6 +294,8 @@ static unsigned flags_of(const struct call *c, unsigned i)
 		flags |= PATH_CREATE;
 	if (is_entry(c->path[i].need))
 		flags |= PATH_ENTRY;
+	if (c->path[i].need == CALL_NEED_META)
+		flags |= PATH_THING;
 	return flags;
 }
 

@@ -74,37 +74,32 @@ static int open_step(int dir, const char *name, int flags)
 
 /* ---- the beginning ---- */
 
-static int open_root(pid_t tid)
+static int open_root(struct pathname_memory *names, pid_t tid)
 {
-	char name[32];
-
-	snprintf(name, sizeof(name), "/proc/%d/root", tid);
-	return open_step(AT_FDCWD, name, 0);
+	return pathname_open_proc(names, tid, "root");
 }
 
 /* Most walks never come to it, and procfs is slow. A loan, or -errno. */
 static int root_of(struct walk *w)
 {
 	if (w->root < 0)
-		w->root = open_root(w->tid);
+		w->root = open_root(w->names, w->tid);
 	return w->root;
 }
 
 static int open_base(struct walk *w, int dirfd, const char *given)
 {
-	char name[48];
+	char name[32];
 
 	if (given[0] == '/' && !(w->flags & SCOPED))
-		return open_root(w->tid);
-	if (dirfd == AT_FDCWD) {
-		snprintf(name, sizeof(name), "/proc/%d/cwd", w->tid);
-		return open_step(AT_FDCWD, name, 0);
-	}
+		return open_root(w->names, w->tid);
+	if (dirfd == AT_FDCWD)
+		return pathname_open_proc(w->names, w->tid, "cwd");
 	if (dirfd < 0)
 		return -EBADF;
 	/* By the thread: its descriptor table need not be the leader's (CLONE_FILES). */
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", w->tid, dirfd);
-	int fd = open_step(AT_FDCWD, name, 0);
+	snprintf(name, sizeof(name), "fd/%d", dirfd);
+	int fd = pathname_open_proc(w->names, w->tid, name);
 	return fd == -ENOENT ? -EBADF : fd;
 }
 
@@ -161,7 +156,7 @@ static bool same_place(int a, int b)
 
 bool path_has_our_root(pid_t tid)
 {
-	int root AUTOCLOSE = open_root(tid);
+	int root AUTOCLOSE = open_root(NULL, tid);
 	int ours AUTOCLOSE = open_step(AT_FDCWD, "/", 0);
 
 	return root >= 0 && ours >= 0 && same_place(root, ours);
@@ -434,6 +429,36 @@ static void leap(struct walk *w)
 	w->at = slash;
 }
 
+static bool ends_in_dots(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *last = slash ? slash + 1 : path;
+
+	return strcmp(last, ".") == 0 || strcmp(last, "..") == 0;
+}
+
+/*
+ * All of it in one step, in the same way: a thing that has a name by which it lies in a directory.
+ * Of anything else the walk has more to say. Was it done?
+ */
+static bool leap_to_thing(struct walk *w)
+{
+	struct open_how how = {.flags = O_STEP, .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
+	struct path_at *at = w->ret;
+	const char *from = w->at + strspn(w->at, "/");
+	size_t n = strlen(from);
+
+	if (!(w->flags & PATH_THING) || (w->flags & ~(PATH_THING | PATH_FOLLOW | PATH_EMPTY)) ||
+	    !w->names || !n || from[n - 1] == '/' || ends_in_dots(from))
+		return false;
+	at->object = (int)syscall(SYS_openat2, w->cur, from, &how, sizeof(how));
+	if (at->object >= 0 && pathname_fill(w->names, at) == 0 && at->dir &&
+	    !(S_ISLNK(at->st.st_mode) && (w->flags & PATH_FOLLOW)))
+		return true;
+	path_release(at);
+	return false;
+}
+
 /* openat2 with a scope: dirfd takes the root's place. */
 static int enter_scope(struct walk *w, const char *given)
 {
@@ -461,6 +486,8 @@ static int walk_from(struct walk *w, int dirfd, const char *given)
 	int r = enter_scope(w, given);
 	if (r < 0)
 		return r;
+	if (leap_to_thing(w))
+		return 0;
 	leap(w);
 	return walk_on(w);
 }

@@ -31,6 +31,9 @@ enum path_flags {
 	/* The last component is a name to be made or taken (rmdir, rename, ...): a slash behind it
 	 * follows no symlink. Elsewhere it does, PATH_FOLLOW or not. */
 	PATH_ENTRY = 256,
+	/* The thing alone counts: what it lies in is where it lies by its name, and not by which
+	 * way it was come to. Cheaper. */
+	PATH_THING = 512,
 };
 
 struct path_at {

@@ -20,7 +20,7 @@ def do(what, name, arg=None):
     if what == "path": os.chmod(name, 0o640)
     if what == "become": os.setresuid(*[int(name)] * 3)
     if what == "many":
-        for i in range(int(arg)): os.fchown(fd[name], -1, -1)
+        for i in range(int(arg)): os.chmod(fd.get(name, name), 0o640)
 for line in sys.stdin:
     try:
         do(*line.split())
@@ -191,24 +191,28 @@ for path in files: mode(path)
 
 @both_users
 class Cost(RowCase):
-    @needs("strace")
-    def test_system_calls_of_one(self):
-        """Of warder's own, for each: they are most of what an attribute call takes."""
-        times = 1000
-        self.begin()
-        self.check("ok", "many", "f", "10")
+    def count(self, what, times):
+        """Warder's system calls during so many of the command's."""
         log = os.path.join(self.dir, "log")
         strace = self.start(["strace", "-c", "-f", "-o", log, "-p", str(self.row.process.pid)], stderr=subprocess.PIPE)
         if b"attached" not in strace.stderr.readline():
             self.skipTest("nobody may look at another process here")
-        self.check("ok", "many", "f", str(times))
+        self.check("ok", "many", what, str(times))
         strace.send_signal(signal.SIGINT)
         strace.wait(timeout=20 * SLOW)
         rows = [line.split() for line in self.read(log).splitlines()]
-        count = {row[-1]: int(row[3]) for row in rows if len(row) > 4 and row[3].isdigit()}
-        total = count.pop("total")
-        self.assertEqual(times, count["fchown"], count)
-        self.assertLess(total, 10.2 * times, count)
+        return {row[-1]: int(row[3]) for row in rows if len(row) > 4 and row[3].isdigit()}
+
+    @needs("strace")
+    def test_system_calls_of_one(self):
+        """They are most of what an attribute call takes: by descriptor, and by a path of the directory it is in."""
+        times = 1000
+        self.begin()
+        for what, most in (("f", 10), ("up/dir/file", 13)):
+            self.check("ok", "many", what, "10")
+            count = self.count(what, times)
+            self.assertEqual(times, count["readlinkat"], count)
+            self.assertLess(count["total"], (most + 0.2) * times, count)
         self.assertEqual(0, self.row.end()["engine"]["brokered"])
 
 

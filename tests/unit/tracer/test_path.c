@@ -1,6 +1,7 @@
 /* The walk, with this process as the tracee. */
 #include "tracer/path.h"
 
+#include "tracer/pathname.h"
 #include "tracer/util.h"
 
 #include <criterion/criterion.h>
@@ -72,9 +73,49 @@ static void tear_down(void)
 
 TestSuite(path, .init = set_up, .fini = tear_down);
 
+static bool is_same_parent(const struct path_at *a, const struct path_at *b)
+{
+	struct stat x, y;
+
+	if (a->parent < 0 || b->parent < 0)
+		return a->parent == b->parent;
+	return fstat(a->parent, &x) == 0 && fstat(b->parent, &y) == 0 && x.st_ino == y.st_ino;
+}
+
+/* What names are remembered, and that the thing alone counts, changes nothing but the way. */
+static void check_thing(int dirfd, const char *given, unsigned flags, int r,
+			const struct path_at *at)
+{
+	static struct pathname_memory *names;
+	struct path_at thing;
+
+	if (!names) {
+		names = pathname_memory_new();
+		pathname_memory_allow(names, ".");
+	}
+	const struct path_view view = {(pid_t)syscall(SYS_gettid), names};
+	cr_expect_eq(path_resolve_with(&view, dirfd, given, flags | PATH_THING, &thing), r, "%s",
+		     given);
+	if (r < 0)
+		return;
+	cr_expect_eq(thing.exists, at->exists, "%s", given);
+	cr_expect_eq(thing.trailing, at->trailing, "%s", given);
+	cr_expect_eq(thing.unreachable, at->unreachable, "%s", given);
+	cr_expect_eq(thing.magic, at->magic, "%s", given);
+	cr_expect_eq(thing.linked, at->linked, "%s", given);
+	cr_expect_eq(thing.st.st_ino, at->st.st_ino, "%s", given);
+	cr_expect_str_eq(thing.name, at->name, "%s", given);
+	cr_expect_str_eq(thing.real ? thing.real : "", at->real ? at->real : "", "%s", given);
+	cr_expect(is_same_parent(&thing, at), "%s", given);
+	path_release(&thing);
+}
+
 static int resolve(int dirfd, const char *given, unsigned flags, struct path_at *at)
 {
-	return path_resolve((pid_t)syscall(SYS_gettid), dirfd, given, flags, at);
+	int r = path_resolve((pid_t)syscall(SYS_gettid), dirfd, given, flags, at);
+
+	check_thing(dirfd, given, flags, r, at);
+	return r;
 }
 
 /* `real` begins with "/" or is below base. */
@@ -223,6 +264,10 @@ Test(path, by_descriptor)
 	int sub AUTOCLOSE = open("sub", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int file AUTOCLOSE = open("file", O_RDONLY | O_CLOEXEC);
 
+	cr_assert_eq(link("file", "sub/second"), 0);
+	cr_assert_eq(resolve(sub, "second", 0, &at), 0);
+	cr_expect(is_real(&at, "sub/second"));
+	path_release(&at);
 	cr_assert_eq(resolve(sub, "inner", 0, &at), 0);
 	cr_expect(is_real(&at, "sub/inner"));
 	path_release(&at);
