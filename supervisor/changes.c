@@ -139,8 +139,14 @@ static void rename_below(struct changes *c, const char *from, const char *to)
 	}
 }
 
-/* What was at the new name before is not known: the call is looked at when it is done. */
-static void add_move(struct changes *c, const struct call *call, const char *skip_dir)
+bool changes_replaces(const struct call *call)
+{
+	return call->path[0].need == CALL_NEED_MOVE_FROM && call->path[1].at.real &&
+	       call->path[1].at.exists && !(call->at_flags & RENAME_EXCHANGE);
+}
+
+static void add_move(struct changes *c, const struct call *call, bool replaced,
+		     const char *skip_dir)
 {
 	const char *from = call->path[0].at.real, *to = call->path[1].at.real;
 	if (call->at_flags & RENAME_EXCHANGE) {
@@ -153,10 +159,10 @@ static void add_move(struct changes *c, const struct call *call, const char *ski
 	if (from && to)
 		rename_below(c, from, to);
 	add(c, CHANGE_MOVED, from, skip_dir);
-	add(c, fresh ? CHANGE_MADE : CHANGE_CAME, to, skip_dir);
+	add(c, replaced ? CHANGE_REPLACED : fresh ? CHANGE_MADE : CHANGE_CAME, to, skip_dir);
 }
 
-void changes_add(struct changes *c, const struct call *call, const char *skip_dir)
+void changes_add(struct changes *c, const struct call *call, bool replaced, const char *skip_dir)
 {
 	enum change_kind kind = kind_of(call);
 	/* A device is not changed by being written to. */
@@ -166,7 +172,7 @@ void changes_add(struct changes *c, const struct call *call, const char *skip_di
 		return;
 	unsigned named = call->path[0].need == CALL_NEED_LINK_FROM ? 1 : 0;
 	if (kind == CHANGE_MOVED)
-		add_move(c, call, skip_dir);
+		add_move(c, call, replaced, skip_dir);
 	else
 		add(c, kind, call->path[named].at.real, skip_dir);
 }

@@ -32,11 +32,15 @@ struct changes {
 	bool full; /* there may be more, which nobody saw */
 };
 
+/* A call that was resolved before it is made: is it a rename over something that is there? Of one
+ * that was not: no. */
+bool changes_replaces(const struct call *call);
 /*
- * A resolved call that succeeded. Of a path one line tells what became of it: what was made and
- * removed again is none. Paths below skip_dir (may be NULL) don't count.
+ * A resolved call that succeeded; replaced: as changes_replaces() said before it. Of a path one
+ * line tells what became of it: what was made and removed again is none. Paths below skip_dir (may
+ * be NULL) don't count.
  */
-void changes_add(struct changes *c, const struct call *call, const char *skip_dir);
+void changes_add(struct changes *c, const struct call *call, bool replaced, const char *skip_dir);
 /* Lines for the question: at most `lines`, then how many more. Escaping is the painter's. */
 void changes_write(const struct changes *c, size_t lines, struct buf *out);
 /* Are enough known? */

@@ -44,11 +44,21 @@ void events_spawn_failed(struct run *r, const struct tracer_event *ev)
 static void changed(struct run *r, const struct tracer_event *ev)
 {
 	struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
+	bool replaced = changes_replaces(ev->call); /* as it was found before */
 	if (!call_resolve(ev->call, view))
-		changes_add(&r->changes, ev->call, r->session->tmpdir);
+		changes_add(&r->changes, ev->call, replaced, r->session->tmpdir);
 	if (changes_are_enough(&r->changes))
 		tracer_changes_known(r->tracer);
 	tracer_deny(r->tracer, ev->who);
+}
+
+/* A rename, before it is made; what lies on a file system that may not answer is not looked at. */
+static void before_change(struct run *r, const struct tracer_event *ev)
+{
+	struct call_view view = {.tid = ev->who.tid, .tgid = ev->pid};
+	run_see_mounts(r);
+	if (!slowfs_concerns(r->slowfs, ev->call, view))
+		(void)call_resolve(ev->call, view); /* not known: told as a move */
 }
 
 /* A watched call, at its beginning. */
@@ -58,6 +68,8 @@ static void enters(struct run *r, const struct tracer_event *ev)
 		permissive_enters(r, ev);
 	else
 		recorder_enters(r, ev);
+	if (!r->recorder && r->mode != ENGINE_PERMISSIVE)
+		before_change(r, ev);
 	tracer_go_on(r->tracer, ev->who);
 }
 

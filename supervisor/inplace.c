@@ -253,7 +253,7 @@ static void act_done(struct run *r, struct waiter *w, const struct broker_done *
 		return;
 	}
 	if (!done->stale && (fd >= 0 || done->result >= 0))
-		changes_add(&r->changes, w->call, r->session->tmpdir);
+		changes_add(&r->changes, w->call, changes_replaces(w->call), r->session->tmpdir);
 	if (done->stale) {
 		tracer_again(r->tracer, w->who);
 	} else if (fd >= 0) {

@@ -132,7 +132,7 @@ static void hold(struct tracer *tr, struct tracee *t, enum tracer_event_kind kin
 {
 	tracee_to(t, kind == TRACER_ENTERS ? TRACEE_LOOK : TRACEE_HELD);
 	if (kind == TRACER_ENTERS || kind == TRACER_LEFT)
-		t->looked = tr->options.record && kind == TRACER_ENTERS;
+		t->looked = kind == TRACER_ENTERS && (tr->options.record || !tr->options.native);
 	tr->counts.refused += kind == TRACER_REFUSED;
 	act_emit(tr, kind, t)->call = &t->call;
 }
@@ -166,7 +166,9 @@ int act_enter(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	bool native = tr->options.native && ent->group != SYS_GROUP_MOUNT &&
 		      ent->group != SYS_GROUP_QUEUE;
-	bool record = tr->options.record && !native && ent->group == SYS_GROUP_WALL;
+	/* What a rename puts another thing in the place of is there before it alone. */
+	bool replaces = tr->options.see_changes && ent->need[0] == CALL_NEED_MOVE_FROM;
+	bool record = (tr->options.record || replaces) && !native && ent->group == SYS_GROUP_WALL;
 
 	tracee_to(t, TRACEE_CALL);
 	if (native || record || ent->need[0] == CALL_NEED_EXEC) {

@@ -59,9 +59,10 @@ enum tracer_event_kind {
 	 */
 	TRACER_CHANGED,
 	/*
-	 * With options.native or .record: a watched call with a path is about to run. Decoded, not
-	 * resolved; the thread is held at the call's entry until tracer_go_on(). The call is a loan
-	 * until LEFT is answered; REFUSED, GONE or EXECED end it too.
+	 * With options.native or .record: a watched call with a path is about to run; with
+	 * .see_changes: one that renames. Decoded, not resolved; the thread is held at the call's
+	 * entry until tracer_go_on(). The call is a loan until LEFT is answered; REFUSED, GONE or
+	 * EXECED end it too.
 	 */
 	TRACER_ENTERS,
 	/*

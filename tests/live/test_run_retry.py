@@ -68,6 +68,36 @@ class Retry(RunCase):
         self.assertEqual(sorted(f"{verb} {self.project}/{name}" for name, verb in expected.items()),
                          sorted(q["text"].splitlines()))
 
+    def test_a_move_over_something_replaced_it(self):
+        for name in ("new", "old", "swapped", "other", "fresh", "dir/x", "linked"):
+            self.write(f"project/{name}", name)
+        os.mkdir(self.own(os.path.join(self.project, "dir")) + "/../empty")
+        self.own(os.path.join(self.project, "empty"))
+        done = self.retry("--", "bash", "-c", "mv new old; mv fresh nowhere; mv -n other old; mv -T dir empty; "
+                          "cp swapped made; cp swapped made2; mv made made2; ln linked same; mv same other; "
+                          f"cat {self.secret}; true", rerun="deny")
+        q, = done.reruns
+        expected = {"old": "replaced", "new": "moved", "fresh": "moved", "nowhere": "moved to", "dir": "moved",
+                    "empty": "replaced", "made2": "made", "other": "replaced"}
+        self.assertEqual(sorted(f"{verb} {self.project}/{name}" for name, verb in expected.items()),
+                         sorted(q["text"].splitlines()))
+
+    def test_a_move_in_place_over_something(self):
+        """By the broker, where the policy varies within the directory."""
+        for name in ("new", "old"):
+            self.write(f"project/{name}", name)
+        self.write("project/kept/secret", "x")
+        done = self.retry("--deny", os.path.join(self.project, "kept/secret"), "--", "bash", "-c",
+                          f"mv new kept/new; cp old kept/old; mv kept/new kept/old; cat {self.secret}; true", rerun="deny")
+        q, = done.reruns
+        self.assertIn(f"made {self.project}/kept/old", q["text"])
+        self.write("project/kept/there", "x")
+        self.write("project/more", "x")
+        done = self.retry("--deny", os.path.join(self.project, "kept/secret"), "--", "bash", "-c",
+                          f"mv more kept/there; cat {self.secret}; true", rerun="deny")
+        q, = done.reruns
+        self.assertEqual(sorted(q["text"].splitlines()), [f"moved {self.project}/more", f"replaced {self.project}/kept/there"])
+
     def test_of_many_changes_the_first_are_shown(self):
         """And what is beyond passes without a stop, in old processes, in new ones, and beside threads."""
         script = ("import os, sys, threading\n"
