@@ -16,6 +16,7 @@ if as_nobody warder run --on-denial report -- cat /var/log/dpkg.log; then
 fi
 cd /work
 apt-get install -y -qq --no-install-recommends ./libwarder-dev_*.deb gcc libc6-dev pkg-config >/dev/null 2>&1
+[ -e "$(pkg-config --variable=includedir warder)/warder.h" ]
 # shellcheck disable=SC2046 # these are words
 cc /usr/share/doc/libwarder-dev/examples/ask.c $(pkg-config --static --cflags --libs warder) -o /tmp/ask
 cd /tmp/project

@@ -36,5 +36,24 @@ class Links(unittest.TestCase):
         self.assertGreater(len(list(page.parent.rglob("*.md"))), 15)
 
 
+@unittest.skipUnless(shutil.which("cmake") and shutil.which("pkg-config") and (BUILD / "cmake_install.cmake").exists(),
+                     "it was not built here, or there is no pkg-config")
+class PkgConfig(unittest.TestCase):
+    def test_its_directories_are_where_it_lies(self):
+        """Wherever it is installed, and wherever that is moved to."""
+        folder = os.path.realpath(tempfile.mkdtemp(prefix="warder-installed-"))
+        self.addCleanup(shutil.rmtree, folder)
+        subprocess.run(["cmake", "--install", BUILD, "--component", "development", "--prefix", f"{folder}/first"],
+                       check=True, capture_output=True, text=True, timeout=60)
+        os.rename(f"{folder}/first", f"{folder}/moved")
+        (pc,) = pathlib.Path(folder).rglob("warder.pc")
+        env = {"PATH": os.environ["PATH"], "PKG_CONFIG_PATH": str(pc.parent)}
+        for variable, file in (("libdir", "libwarder.a"), ("includedir", "warder.h")):
+            said = subprocess.run(["pkg-config", f"--variable={variable}", "warder"], env=env, check=True, timeout=20,
+                                  capture_output=True, text=True).stdout.strip()
+            self.assertTrue(os.path.exists(os.path.join(said, file)), (variable, said))
+            self.assertTrue(os.path.realpath(said).startswith(f"{folder}/moved/"), said)
+
+
 if __name__ == "__main__":
     unittest.main()
