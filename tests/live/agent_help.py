@@ -57,6 +57,7 @@ class AgentCase(unittest.TestCase):
         self.project = self.make_dir("project")
         self.outside = self.make_dir("outside")
         self.home = self.make_dir("home")
+        self.tmp = self.make_dir("tmp")  # what an agent that is killed leaves is removed with it
         self.notes = os.path.join(self.outside, "notes.txt")
         with open(self.notes, "w") as f:
             f.write("the notes outside\n")
@@ -97,6 +98,7 @@ class AgentCase(unittest.TestCase):
     def environment(self, url, **more):
         return {
             "HOME": self.home,
+            "TMPDIR": self.tmp,
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "WARDER_COPILOT_TOKEN": BEARER,

@@ -272,7 +272,7 @@ class Agent(AgentCase):
         self.assertFalse(os.path.exists(long["output_file"]))
 
     def test_a_tool_can_not_choose_where_its_output_is_kept(self):
-        tmp = self.make_dir("tmp")
+        tmp = self.make_dir("kept")
         self.own()
         status, _, err = self.run_agent(
             [

@@ -27,7 +27,8 @@ class Valgrind(AgentCase):
         done = subprocess.run([*VALGRIND, self.warder, *words], cwd=self.project, capture_output=True, text=True,
                               input=text, stdin=None if text else subprocess.DEVNULL, timeout=PATIENCE,
                               start_new_session=True,
-                              env={"HOME": self.home, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
+                              env={"HOME": self.home, "TMPDIR": self.tmp,
+                                   "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8",
                                    "WARDER_GITHUB_WEB": url, "WARDER_GITHUB_API": url})
         self.assertNotEqual(done.returncode, 99, done.stderr)
         self.assertNotIn("Invalid", done.stderr)

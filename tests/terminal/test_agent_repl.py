@@ -156,7 +156,8 @@ class Place:
         self.project = os.path.join(self.top, "project")
         self.outside = os.path.join(self.top, "outside")
         self.home = os.path.join(self.top, "home")
-        for path in (self.project, self.outside, self.home):
+        tmp = os.path.join(self.top, "tmp")  # what an agent that is killed leaves is removed with it
+        for path in (self.project, self.outside, self.home, tmp):
             os.mkdir(path)
         with open(os.path.join(self.outside, "notes.txt"), "w") as f:
             f.write("the notes outside\n")
@@ -164,6 +165,7 @@ class Place:
         self.warder = shutil.copy(WARDER, os.path.join(self.top, "warder"))
         self.environment = {
             "HOME": self.home,
+            "TMPDIR": tmp,
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "WARDER_COPILOT_TOKEN": "",

@@ -20,14 +20,15 @@ class Place:
     def __init__(self, case):
         self.dir = tempfile.mkdtemp(prefix="warder-completion-")
         case.addCleanup(shutil.rmtree, self.dir)
-        for name in ("bin", "home", "here", "here/directory"):
+        for name in ("bin", "home", "here", "here/directory", "tmp"):
             os.mkdir(os.path.join(self.dir, name))
         os.symlink(WARDER, os.path.join(self.dir, "bin", "warder"))
         open(os.path.join(self.dir, "here", "file name"), "w").close()
         self.env = {"PATH": os.path.join(self.dir, "bin") + ":/usr/sbin:/usr/bin:/sbin:/bin",
                     "HOME": os.path.join(self.dir, "home"), "LANG": "C.UTF-8",
                     "XDG_CONFIG_HOME": os.path.join(self.dir, "config"),
-                    "XDG_STATE_HOME": os.path.join(self.dir, "state"), "TERM": "dumb"}
+                    "XDG_STATE_HOME": os.path.join(self.dir, "state"), "TERM": "dumb",
+                    "TMPDIR": os.path.join(self.dir, "tmp")}
         self.run(["warder", "run", "--session", "nightly", "--", "true"])
         self.run(["warder", "agent", "--provider", "script", "-p", "hello"])
         self.chat = os.listdir(os.path.join(self.dir, "state", "warder", "sessions"))[0].removesuffix(".jsonl")

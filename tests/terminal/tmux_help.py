@@ -18,12 +18,13 @@ class Terminal:
         self.socket = os.path.join(self.folder, "socket")
         self.project = os.path.join(self.folder, "project")
         self.outside = os.path.join(self.folder, "outside")
-        for path in (self.project, self.outside, os.path.join(self.folder, "home")):
+        tmp = os.path.join(self.folder, "tmp")  # what a warder that is killed leaves is removed with it
+        for path in (self.project, self.outside, tmp, os.path.join(self.folder, "home")):
             os.mkdir(path)
         self.cwd = cwd or self.project
         self.env = {
             "PATH": os.path.dirname(WARDER) + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME": os.path.join(self.folder, "home"), "TERM": "screen", "LANG": "C.UTF-8",
+            "HOME": os.path.join(self.folder, "home"), "TERM": "screen", "LANG": "C.UTF-8", "TMPDIR": tmp,
             "XDG_CONFIG_HOME": os.path.join(self.folder, "home/.config"),
             "XDG_STATE_HOME": os.path.join(self.folder, "home/.state"), "SHELL": "/bin/bash",
             "HISTFILE": "", "LESSHISTFILE": "-",
