@@ -1,6 +1,7 @@
 #include "supervisor/policychange.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/missing.h"
 #include "supervisor/shellword.h"
 #include "supervisor/store.h"
 #include "tracer/util.h"
@@ -128,6 +129,15 @@ static int save(struct policycli *c, const struct rule *rule)
 	return status;
 }
 
+static void warn(struct policycli *c, const struct policy *p)
+{
+	struct buf text = {0};
+	policycli_warn_sensitive(c, p, 0);
+	if (missing_add_likely(&text, policy_at(p, 0), ""))
+		fprintf(stderr, "warder: warning: %s\n", buf_str(&text));
+	buf_free(&text);
+}
+
 int policychange(struct policycli *c, const char *effect, int argc, char **argv)
 {
 	struct request q;
@@ -140,7 +150,7 @@ int policychange(struct policycli *c, const char *effect, int argc, char **argv)
 	int r = parse_request(c, effect, &q, p);
 	status = r < 0 ? policycli_usage(c->error.text, NULL) : save(c, policy_at(p, 0));
 	if (r == 0 && status == POLICYCLI_FINE)
-		policycli_warn_sensitive(c, p, 0);
+		warn(c, p);
 	policy_free(p);
 	return status;
 }

@@ -2,9 +2,9 @@
 
 #include "supervisor/escape.h"
 #include "supervisor/glob.h"
+#include "supervisor/missing.h"
 #include "tracer/util.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -75,18 +75,12 @@ static void check_applies(struct check *c, const struct rule *r)
 
 static void check_exists(struct check *c, const struct rule *r)
 {
-	struct stat st;
-	char *dir AUTOFREE = strdup(r->path);
-	if (!dir)
-		return;
-	size_t n = is_glob(r) ? glob_first_wild(dir, strlen(dir)) : strlen(dir);
-	if (n > 1 && is_glob(r))
-		dir[n - 1] = '\0';
-	if (n <= 1 || lstat(dir, &st) == 0 || errno != ENOENT)
-		return;
-	begin(c, r);
-	escape_add_str(c->out, dir);
-	buf_add_str(c->out, " does not exist\n");
+	struct buf text = {0};
+	if (missing_add(&text, r)) {
+		begin(c, r);
+		buf_addf(c->out, "%s\n", buf_str(&text));
+	}
+	buf_free(&text);
 }
 
 /* The path as written, made absolute without following anything; NULL where that can't be told. */

@@ -2,6 +2,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
+#include "supervisor/missing.h"
 #include "supervisor/mounts.h"
 #include "supervisor/nearname.h"
 #include "supervisor/presets.h"
@@ -337,6 +338,27 @@ static int add_texts(struct session *s, const struct session_options *o,
 	return err;
 }
 
+/* Takes the text: a note for each line of it. */
+static int add_notes(struct session *s, struct buf *lines)
+{
+	int err = buf_error(lines);
+	for (const char *at = buf_str(lines); !err && *at;) {
+		size_t n = strcspn(at, "\n");
+		char *line = strndup(at, n);
+		err = line ? add_note(s, line) : -ENOMEM;
+		at += n + 1;
+	}
+	buf_free(lines);
+	return err;
+}
+
+static int note_missing(struct session *s)
+{
+	struct buf lines = {0};
+	missing_add_all(&lines, s->policy);
+	return add_notes(s, &lines);
+}
+
 static int add_rules(struct session *s, const struct session_options *o, struct policy_error *e)
 {
 	struct pathwalk walk = {0};
@@ -352,20 +374,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 		err = doubt_links(s);
 	if (!err)
 		err = add_other_names(s, e);
-	return err;
-}
-
-/* Takes the text: a note for each line of it. */
-static int add_notes(struct session *s, struct buf *lines)
-{
-	int err = buf_error(lines);
-	for (const char *at = buf_str(lines); !err && *at;) {
-		size_t n = strcspn(at, "\n");
-		char *line = strndup(at, n);
-		err = line ? add_note(s, line) : -ENOMEM;
-		at += n + 1;
-	}
-	buf_free(lines);
+	if (!err)
+		err = note_missing(s);
 	return err;
 }
 

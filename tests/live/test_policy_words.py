@@ -170,6 +170,53 @@ class Accept(PolicyCase):
 
 
 @both_users
+class Missing(PolicyCase):
+    """A path that is not there: a slip of the pen is said, what is to come is not."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("project/notes/one.txt", "one\n")
+        self.write("project/build1/x")
+        self.told = [
+            (("-r", "./note"), "/note", "/notes"),
+            (("-r", "./ntoes/one.txt"), "/ntoes/one.txt", "/notes/one.txt"),
+            (("-r", "./ntoes/two.txt"), "/ntoes/two.txt", None),
+            (("-x", "bin/nothing"), "/bin/nothing", None),
+            (("-w", "nots"), "/nots", "/notes"),
+            (("-w", "nowhere/new"), "/nowhere/new", None),
+            (("--deny", "notse"), "/notse", "/notes"),
+            (("--rule", "allow r nodes/*.txt"), "/nodes", "/notes"),
+            (("--rule", "ask r notes/onn.txt exact"), "/notes/onn.txt", "/notes/one.txt"),
+        ]
+
+    def lines(self, path, near, whose=""):
+        mean = f"; did you mean '{self.project}{near}'?" if near else ""
+        return f"{self.project}{path}{whose} does not exist{mean}\n"
+
+    def test_on_the_command_line(self):
+        for words, path, near in self.told:
+            done = self.run_plain(*words, "--", "true")
+            self.assertStatus(done)
+            self.assertEqual(done.err, "warder: " + self.lines(path, near, ", which a rule of the command line is about,"), words)
+            self.assertEqual(self.run_plain("-q", *words, "--", "true").err, "")
+
+    def test_what_is_to_come_is_not_said(self):
+        for words in (("-w", "new"), ("-w", "build2"), ("--deny", ".env"), ("-r", "notes"), ("-r", "notes/one.txt"),
+                      ("--rule", "allow r **/*.none"), ("--rule", "allow r notes/*.none")):
+            self.assertEqual(self.run_plain(*words, "--", "true").err, "", words)
+
+    def test_saved(self):
+        done = self.policy("allow", "r", "note")
+        self.assertEqual(done.err, "warder: warning: " + self.lines("/note", "/notes"))
+        self.assertEqual(self.policy("allow", "rw", "new").err, "")
+        self.assertEqual(self.policy("forbid", "what/ever/it/is").err, "warder: warning: " + self.lines("/what/ever/it/is", None))
+        checked = self.policy("check", status=None).out
+        for path, near in (("/note", "/notes"), ("/new", None)):
+            self.assertIn(": warning: " + self.lines(path, near), checked)
+        self.assertEqual(self.run_plain("--", "true").err, "")
+
+
+@both_users
 class Modes(PolicyCase):
     """As ssh does with its configuration: what others may write to is nobody's word."""
 
@@ -349,6 +396,7 @@ class Change(PolicyCase):
         done = self.policy("allow", "r", "~")
         self.assertRegex(done.err, r"\Awarder: allow r \S+ opens what is on the sensitive list: \S+ and \d+ more\n\Z")
         self.assertIn("/.ssh is on the sensitive list\n", self.policy("allow", "r", "~/.ssh").err)
+        self.write("home/plain")
         for words in (("allow", "r", "~/plain"), ("deny", "~/.ssh"), ("allow", "list", "~", "exact")):
             self.assertEqual("", self.policy(*words).err, words)
 
