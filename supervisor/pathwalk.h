@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PATHWALK_KNOWN 1024 /* a power of two */
+#define PATHWALK_KNOWN	2048 /* a power of two */
+#define PATHWALK_LISTED 4
 
 struct pathwalk {
 	/* What pathwalk_resolve() found; loans until the next one: */
@@ -29,6 +30,8 @@ struct pathwalk {
 	bool once;    /* set before the first path: it is to be the only one, nothing is kept */
 	struct pathwalk_known *known; /* owned */
 	size_t known_len;
+	size_t listed[PATHWALK_LISTED]; /* in names: directories of which all is known */
+	size_t listed_len;
 	struct buf names; /* of what is known, each with its NUL */
 };
 
@@ -38,5 +41,10 @@ struct pathwalk {
  * to everybody.
  */
 int pathwalk_resolve(struct pathwalk *w, const char *absolute, bool as_written);
+/*
+ * Look at the whole of a directory at once, where much of it will be asked for; an absolute path.
+ * Where that can't be done, or would take long, each name is looked at by itself.
+ */
+void pathwalk_list(struct pathwalk *w, const char *absolute);
 /* All that it holds; it may be used again then. */
 void pathwalk_release(struct pathwalk *w);

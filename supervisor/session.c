@@ -318,6 +318,17 @@ static int add_other_names(struct session *s, struct policy_error *e)
 	return err ? fail(e, err, "the mounts can't be looked through: %s", strerror(-err)) : 0;
 }
 
+/* Where the presets speak of some two hundred names, of which few are there. */
+static void list_home(const struct session *s, struct pathwalk *w)
+{
+	char config[PATH_MAX];
+	if (!s->home)
+		return;
+	pathwalk_list(w, s->home);
+	if (snprintf(config, sizeof(config), "%s/.config", s->home) < (int)sizeof(config))
+		pathwalk_list(w, config);
+}
+
 static int add_texts(struct session *s, const struct session_options *o,
 		     const struct policy_vars *vars, struct policy_error *e)
 {
@@ -364,6 +375,8 @@ static int add_rules(struct session *s, const struct session_options *o, struct 
 	struct pathwalk walk = {0};
 	struct policy_vars vars = session_vars(s, o->env);
 	vars.walk = &walk;
+	if (!o->no_default_presets)
+		list_home(s, &walk);
 	int err = store_protect(&s->store, s->policy);
 	if (!err)
 		err = terminals_forbid_ours(s->policy);
