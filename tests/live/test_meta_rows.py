@@ -157,6 +157,37 @@ class Rows(RowCase):
         self.check("ok", "owner", "f")  # nothing is to be changed
 
 
+@unittest.skipUnless(os.getuid() == 0, "mounting needs root")
+class Mounted(RowCase):
+    space = ["unshare", "-m", "--propagation", "private"]
+
+    def start(self, argv, **more):
+        return super().start([*self.space, *argv], **more)
+
+    def in_its_space(self, *argv):
+        done = subprocess.run(["nsenter", "-m", "-t", str(self.row.process.pid), *argv], capture_output=True, text=True,
+                              timeout=20 * SLOW, check=False)
+        if done.returncode and argv[0] == "mount":
+            self.skipTest("can't be mounted here: " + done.stderr.strip())
+        self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_what_is_mounted_in_between(self):
+        """Over the directory, and over the file itself: by its path it is another one, and the one below has no name."""
+        vault = self.write("project/vault/file")
+        if self.native("true").status:
+            self.skipTest("no mount space of its own can be had here")
+        self.begin(os.path.dirname(vault), vault)
+        for what, where in (("vault", "up/dir"), ("vault/file", "up/dir/file")):
+            self.check_row("ok")
+            self.check("ok", "path", "up/dir/file")
+            self.in_its_space("mount", "--bind", self.at(what), self.at(where))
+            self.check_row("EACCES")
+            self.check("EACCES", "path", "up/dir/file")
+            self.in_its_space("umount", self.at(where))
+        self.check_row("ok")
+        self.check("ok", "path", "up/dir/file")
+
+
 @both_users
 class Answers(RowCase):
     def test_what_was_answered_in_between(self):
