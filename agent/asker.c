@@ -1,5 +1,6 @@
 #include "agent/asker.h"
 
+#include "tracer/clock.h"
 #include "tracer/json.h"
 #include "tracer/util.h"
 
@@ -190,14 +191,11 @@ static int ask_once(struct attempt *a, bool renew, struct provider_error *ret_er
 bool asker_wait(int64_t ms, const volatile sig_atomic_t *cancel)
 {
 	const struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	int64_t end = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + ms;
+	const int64_t end = clock_ms() + ms;
 	for (;;) {
 		if (cancel && *cancel)
 			return false;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 >= end)
+		if (clock_ms() >= end)
 			return true;
 		nanosleep(&step, NULL); /* a signal ends it early, and may have raised *cancel */
 	}

@@ -7,6 +7,7 @@
 #include "supervisor/cli.h"
 #include "supervisor/doctor.h"
 #include "supervisor/environ.h"
+#include "tracer/clock.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -76,12 +77,12 @@ static void probe_endpoint(struct doctor *d, const struct provider_config *c, co
 			   const char *url)
 {
 	struct http_response answer = {0};
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 	int err = reach(c, url, &answer);
 	struct doctor_finding *f;
 	if (!err || answer.status) {
 		f = doctor_find(d, "provider", DOCTOR_OK, "%s; %s answers", found, url);
-		f->took_us = doctor_clock() - begin;
+		f->took_us = clock_us() - begin;
 		return;
 	}
 	f = doctor_find(d, "provider", DOCTOR_DEGRADED, "%s; %s is not reached", found, url);

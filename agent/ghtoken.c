@@ -2,6 +2,7 @@
 
 #include "supervisor/environ.h"
 #include "tracer/buf.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define ANSWER_MAX 4096
 
@@ -58,19 +58,12 @@ static int spawn(const char *gh, const char *host, char *const *env, int out, pi
 	return -err;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Until its end, or the limit. */
 static int read_answer(int fd, struct buf *out)
 {
-	int64_t end = now_ms() + GHTOKEN_LIMIT_MS;
+	int64_t end = clock_ms() + GHTOKEN_LIMIT_MS;
 	char chunk[1024];
-	for (int64_t left; (left = end - now_ms()) > 0;) {
+	for (int64_t left; (left = end - clock_ms()) > 0;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 		if (poll(&p, 1, (int)left) < 0)
 			return -errno; /* Ctrl-C ends the wait */

@@ -1,6 +1,7 @@
 #include "agent/http.h"
 
 #include "agent/libcurl.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -394,13 +395,6 @@ static int make_headers(const struct libcurl *curl, const struct http_headers *f
 	return list ? 0 : -ENOMEM;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static bool finished(const struct http *h, CURLcode *ret)
 {
 	int left = 0;
@@ -429,13 +423,13 @@ static int pump(struct http *h, struct transfer *t)
 		if (t->stopped)
 			return stopped(t);
 		bool over = finished(h, &code);
-		if (t->enough && (over || (enough_at && now_ms() - enough_at > LINGER_MS)))
+		if (t->enough && (over || (enough_at && clock_ms() - enough_at > LINGER_MS)))
 			return 0;
 		if (over)
 			return code ? explain(t, code) : 0;
 		BUG(!running); /* neither over nor under way */
 		if (t->enough && !enough_at)
-			enough_at = now_ms();
+			enough_at = clock_ms();
 		t->curl->multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
 	}
 }

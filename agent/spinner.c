@@ -2,6 +2,7 @@
 
 #include "agent/termwidth.h"
 #include "supervisor/escape.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -22,17 +23,10 @@ struct spinner {
 	pthread_cond_t wake; /* on the monotonic clock */
 	int fd;
 	struct buf words;
-	struct timespec since;
+	int64_t since_ms;
 	unsigned frame;
 	bool on, drawn, quit;
 };
-
-static int64_t ms_since(const struct timespec *t)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)(now.tv_sec - t->tv_sec) * 1000 + (now.tv_nsec - t->tv_nsec) / 1000000;
-}
 
 /* A terminal that takes nothing now misses a frame, and that is all. */
 static void put(const struct spinner *s, const char *bytes, size_t n)
@@ -48,7 +42,7 @@ static void draw(struct spinner *s)
 	struct buf out = {0};
 	buf_addf(&out, "\r%s ", frames[s->frame++ % ARRAY_LEN(frames)]);
 	escape_add_fit(&out, buf_str(&s->words), width > BESIDE ? width - BESIDE : 1);
-	buf_addf(&out, " (%lld s)\033[K", (long long)ms_since(&s->since) / 1000);
+	buf_addf(&out, " (%lld s)\033[K", (long long)(clock_ms() - s->since_ms) / 1000);
 	if (!buf_error(&out))
 		put(s, out.data, out.len);
 	buf_free(&out);
@@ -147,7 +141,7 @@ void spinner_show(struct spinner *s, const char *words)
 	if (strcmp(buf_str(&s->words), words) != 0) {
 		buf_reset(&s->words);
 		buf_add_str(&s->words, words);
-		clock_gettime(CLOCK_MONOTONIC, &s->since);
+		s->since_ms = clock_ms();
 	}
 	s->on = true;
 	pthread_cond_signal(&s->wake);

@@ -2,13 +2,13 @@
 
 #include "agent/toolanswer.h"
 
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A call that was refused, and how often it was run since. */
 struct refused {
@@ -29,13 +29,6 @@ struct state {
 	bool compacted_last; /* the last request was the one to make it short */
 	bool compact_failed;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 const char *turn_end_name(enum turn_end end)
 {
@@ -146,7 +139,7 @@ static unsigned seconds_of(const struct turn *t)
 /* What is left of the turn; beyond it by nothing: a call never gets 0, which is no limit. */
 static int64_t time_left(const struct state *s)
 {
-	int64_t spent = now_ms() - s->started_ms - s->held_ms;
+	int64_t spent = clock_ms() - s->started_ms - s->held_ms;
 	int64_t left = (int64_t)seconds_of(s->turn) * 1000 - spent;
 	return left > 0 ? left + 1 : 1;
 }
@@ -239,7 +232,7 @@ static int answer_call(struct state *s, const struct convo_call *call)
 static bool time_is_spent(struct state *s)
 {
 	unsigned seconds = seconds_of(s->turn);
-	if (now_ms() - s->started_ms - s->held_ms <= (int64_t)seconds * 1000)
+	if (clock_ms() - s->started_ms - s->held_ms <= (int64_t)seconds * 1000)
 		return false;
 	end_turn(s, TURN_TIME_SPENT,
 		 "stopped: the turn took longer than %u seconds (--max-seconds)", seconds);
@@ -466,7 +459,8 @@ static void settle(struct state *s)
 void turn_run(const struct turn *t, const char *words, struct turn_result *ret)
 {
 	*ret = (struct turn_result){.usage = {-1, -1, -1}};
-	struct state s = {.turn = t, .result = ret, .started_ms = now_ms(), .before = t->convo->n};
+	struct state s = {
+		.turn = t, .result = ret, .started_ms = clock_ms(), .before = t->convo->n};
 	tools_write_json(&s.tools_json);
 	int err = buf_error(&s.tools_json);
 	if (!err)

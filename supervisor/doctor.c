@@ -27,13 +27,6 @@ static const struct {
 	[DOCTOR_MISSING] = {"missing", "31"},
 };
 
-int64_t doctor_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 static char *format(struct doctor *d, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 static char *format(struct doctor *d, const char *fmt, va_list ap)

@@ -69,6 +69,3 @@ void doctor_write(const struct doctor *d, bool color, size_t columns, struct buf
  * can't be changed, as {"offset", "call"}.
  */
 void doctor_write_json(const struct doctor *d, struct buf *out);
-
-/* For probes: microseconds of the monotonic clock. */
-int64_t doctor_clock(void);

@@ -7,6 +7,7 @@
 #include "landlock/llright.h"
 #include "landlock/llruleset.h"
 #include "supervisor/engine.h"
+#include "tracer/clock.h"
 #include "tracer/tracer.h"
 #include "tracer/util.h"
 
@@ -146,13 +147,13 @@ static const struct {
 void doctor_probe_landlock(struct doctor *d, const char *probe)
 {
 	struct llabi abi;
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 	int err = llabi_detect(&abi);
 	if (err) {
 		no_landlock(d, probe, err);
 		return;
 	}
-	int64_t took = doctor_clock() - begin;
+	int64_t took = clock_us() - begin;
 	uint64_t lacks = llright_supported(LLRIGHT_ABI_MAX) & ~abi.fs &
 			 (LLR_REFER | LLR_TRUNCATE | LLR_IOCTL_DEV);
 	struct doctor_finding *f;
@@ -198,9 +199,9 @@ static int try_wall(void *arg)
 
 void doctor_probe_wall(struct doctor *d, const char *probe)
 {
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 	int result = in_child(try_wall, NULL);
-	int64_t took = doctor_clock() - begin;
+	int64_t took = clock_us() - begin;
 	if (result == WALL_STANDS) {
 		doctor_find(
 			d, probe, DOCTOR_OK,
@@ -279,7 +280,7 @@ void doctor_probe_ptrace(struct doctor *d, const char *probe)
 			   "start warder outside of it: a process has one tracer");
 		return;
 	}
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 	int err = tracer_new(&options, &t);
 	if (!err) {
 		err = tracer_spawn(t, &spawn, &pid, &stage);
@@ -293,7 +294,7 @@ void doctor_probe_ptrace(struct doctor *d, const char *probe)
 		doctor_find(d, probe, DOCTOR_OK,
 			    "a test program was watched: its calls are seen, and can wait for an "
 			    "answer")
-			->took_us = doctor_clock() - begin;
+			->took_us = clock_us() - begin;
 }
 
 static int try_privileges(void *arg)

@@ -5,6 +5,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/store.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -55,12 +56,12 @@ void doctor_probe_tmpdir(struct doctor *d, const char *probe)
 	const char *set = environ_get(d->env, "TMPDIR");
 	const char *dir = set && *set ? set : "/tmp";
 	char more[128] = "";
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 	int err = try_directory(dir, more, sizeof more);
 	if (!err) {
 		doctor_find(d, probe, *more ? DOCTOR_DEGRADED : DOCTOR_OK,
 			    "%s: each run can have a private directory there%s", dir, more)
-			->took_us = doctor_clock() - begin;
+			->took_us = clock_us() - begin;
 		return;
 	}
 	doctor_fix(d,

@@ -7,6 +7,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/rmtree.h"
+#include "tracer/clock.h"
 #include "tracer/tracer.h"
 #include "tracer/util.h"
 
@@ -164,11 +165,11 @@ static int attempt(const struct doctor *d, const char *mode, const char *script,
 	if (!env)
 		return -ENOMEM;
 	pid_t pid;
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 	err = start(a, argv, env, &pid);
 	if (!err)
 		err = wait_for(pid, &a->status);
-	a->took_us = doctor_clock() - begin;
+	a->took_us = clock_us() - begin;
 	environ_free(env);
 	return err ? err : read_report(a);
 }

@@ -5,6 +5,7 @@
 #include "supervisor/doctor_probes.h"
 
 #include "supervisor/environ.h"
+#include "tracer/clock.h"
 #include "tracer/tracer.h"
 #include "tracer/util.h"
 
@@ -157,7 +158,7 @@ static const struct doctor_file *first_slow(const struct doctor *d)
 void doctor_probe_sites(struct doctor *d, const char *probe)
 {
 	struct buf text = {0};
-	int64_t begin = doctor_clock();
+	int64_t begin = clock_us();
 
 	if (!tracer_has_fast()) {
 		doctor_find(d, probe, DOCTOR_OK,
@@ -171,7 +172,7 @@ void doctor_probe_sites(struct doctor *d, const char *probe)
 		d, probe, slow ? DOCTOR_DEGRADED : DOCTOR_OK,
 		"places where files are opened, and how many can go without an interruption: %s",
 		buf_str(&text));
-	f->took_us = doctor_clock() - begin;
+	f->took_us = clock_us() - begin;
 	if (slow)
 		doctor_fix(d, f,
 			   "nothing is less safe, only slower: %s at 0x%llx of %s is interrupted "

@@ -7,6 +7,7 @@
 #include "supervisor/devices.h"
 #include "supervisor/environ.h"
 #include "supervisor/lastreport.h"
+#include "tracer/clock.h"
 #include "tracer/status.h"
 #include "tracer/util.h"
 
@@ -269,7 +270,7 @@ static int set_up(struct run *r, struct command *found)
 	clock_gettime(CLOCK_REALTIME, &rep->started);
 	rep->command = r->command->argv;
 	rep->cwd = r->cwd ? r->cwd : r->session->cwd;
-	r->started_ms = run_now_ms();
+	r->started_ms = clock_ms();
 	r->mode = asker_mode(r);
 	record_begin(r);
 	if (asker_is_asked(r) && !r->command->yes && !asker_is_there(r))

@@ -4,6 +4,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/plan.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ int finish_report(struct run *r)
 {
 	struct engine_outcome *o = r->out;
 	struct report *rep = &o->report;
-	rep->wall_ms = run_now_ms() - r->started_ms;
+	rep->wall_ms = clock_ms() - r->started_ms;
 	/* It may have been killed before it became the command: that says why nothing was run. */
 	rep->signal = !o->error && WIFSIGNALED(r->main_status) ? WTERMSIG(r->main_status) : 0;
 	rep->exited = o->ran ? WIFEXITED(r->main_status) : !rep->signal;

@@ -5,6 +5,7 @@
 
 #include "supervisor/proc.h"
 #include "supervisor/redact.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -123,7 +124,7 @@ static void start_limit(struct run *r)
 	bool over = r->main_ended && !r->command->leftovers_wait;
 	if (r->limit_timer || r->limit_left_ms <= 0 || over || r->end != RUN_GOES_ON)
 		return;
-	r->limit_since_ms = run_now_ms();
+	r->limit_since_ms = clock_ms();
 	if (loop_add_timer(r->loop, r->limit_left_ms, time_is_up, r, &r->limit_timer))
 		run_fail(r, -ENOMEM, "the time limit can't be kept");
 }
@@ -134,7 +135,7 @@ static void stop_limit(struct run *r)
 		return;
 	loop_remove(r->loop, r->limit_timer);
 	r->limit_timer = 0;
-	r->limit_left_ms -= run_now_ms() - r->limit_since_ms;
+	r->limit_left_ms -= clock_ms() - r->limit_since_ms;
 	if (r->limit_left_ms < 1)
 		r->limit_left_ms = 1;
 }
@@ -153,10 +154,10 @@ static void poll_signals(void *arg)
 void lifecycle_holding(struct run *r, bool held)
 {
 	if (held && !r->held_since_ms) {
-		r->held_since_ms = run_now_ms();
+		r->held_since_ms = clock_ms();
 		stop_limit(r);
 	} else if (!held && r->held_since_ms) {
-		r->out->report.held_ms += run_now_ms() - r->held_since_ms;
+		r->out->report.held_ms += clock_ms() - r->held_since_ms;
 		r->held_since_ms = 0;
 		start_limit(r);
 	}

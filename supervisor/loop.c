@@ -1,5 +1,6 @@
 #include "supervisor/loop.h"
 
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -47,18 +48,6 @@ struct loop {
 		void *arg;
 	} signal[NSIG];
 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static int64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 int loop_new(struct loop **ret)
 {
@@ -181,7 +170,7 @@ int loop_add_timer(struct loop *l, int64_t delay_ms, loop_timer_fn *fn, void *ar
 								: delay_ms * 1000000;
 	struct watch w = {.kind = WATCH_TIMER,
 			  .fd = -1,
-			  .due_ns = now_ns() + delay_ns,
+			  .due_ns = clock_ns() + delay_ns,
 			  .timer_fn = fn,
 			  .arg = arg};
 	int r = add(l, &w, ret_id);
@@ -366,7 +355,7 @@ static void dispatch_always(struct loop *l)
 static void dispatch_timers(struct loop *l)
 {
 	uint64_t below = l->next_id;
-	int64_t now = now_ns();
+	int64_t now = clock_ns();
 	const struct watch *w;
 	while ((w = earliest(l, below)) && w->due_ns <= now) {
 		loop_timer_fn *fn = w->timer_fn;
@@ -383,7 +372,7 @@ static int wait_ms(const struct loop *l, int timeout_ms)
 		return 0;
 	if (l->due_ns == NEVER)
 		return timeout_ms;
-	int64_t ms = (l->due_ns - clock_ns(CLOCK_MONOTONIC_COARSE) + 999999) / 1000000;
+	int64_t ms = (l->due_ns - clock_ns_of(CLOCK_MONOTONIC_COARSE) + 999999) / 1000000;
 	if (ms < 0)
 		ms = 0;
 	if (timeout_ms >= 0 && timeout_ms < ms)

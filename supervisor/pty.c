@@ -1,6 +1,7 @@
 #include "supervisor/pty.h"
 
 #include "supervisor/ptyrelay.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define PTY_OUT_HARD_MAX (8u << 20) /* with our own paint */
 #define PTY_IN_HARD_MAX	 (4u << 20) /* typed ahead of a question */
@@ -21,13 +21,6 @@
 #define PTY_QUIET_MS   200
 #define PTY_CLOSE_MS   2000
 #define PTY_SUSPEND_MS 500
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
 
 /* ---- making it ---- */
 
@@ -312,8 +305,8 @@ void pty_interrupt(struct pty *p)
 
 static void flush_bounded(struct pty *p, int64_t ms)
 {
-	int64_t end = now_ms() + ms, left;
-	while (p->out.len && !p->hung && (left = end - now_ms()) > 0) {
+	int64_t end = clock_ms() + ms, left;
+	while (p->out.len && !p->hung && (left = end - clock_ms()) > 0) {
 		struct pollfd f = {.fd = p->tty, .events = POLLOUT};
 		if (poll(&f, 1, (int)left) > 0 && f.revents & (POLLHUP | POLLERR | POLLNVAL))
 			return;
@@ -365,8 +358,8 @@ static bool wait_for_output(struct pty *p, bool room, int64_t ms)
 
 static void drain(struct pty *p)
 {
-	int64_t end = now_ms() + PTY_CLOSE_MS, left;
-	while ((left = end - now_ms()) > 0) {
+	int64_t end = clock_ms() + PTY_CLOSE_MS, left;
+	while ((left = end - clock_ms()) > 0) {
 		bool room = p->out.len < PTY_OUT_MAX;
 		enum ptyrelay_state m = room ? ptyrelay_read_side(p, &p->main) : PTYRELAY_EMPTY;
 		enum ptyrelay_state e = room ? ptyrelay_read_side(p, &p->err) : PTYRELAY_EMPTY;

@@ -6,6 +6,7 @@
 #include "supervisor/judge.h"
 #include "supervisor/proc.h"
 #include "supervisor/redact.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static void describe_call(const struct run *r, const struct waiter *w, const str
 			     .access = all_bits(w, ruling),
 			     .by = BY_POLICY,
 			     .lifetime = LIFETIME_ONCE,
-			     .t_ms = run_now_ms() - r->started_ms,
+			     .t_ms = clock_ms() - r->started_ms,
 			     .run = r->number,
 			     .count = 1,
 			     .pid = w->pid,

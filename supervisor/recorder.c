@@ -10,6 +10,7 @@
 #include "supervisor/timestamp.h"
 #include "supervisor/tracepolicy.h"
 #include "supervisor/tracewords.h"
+#include "tracer/clock.h"
 #include "tracer/tracewrite.h"
 #include "tracer/util.h"
 
@@ -87,9 +88,7 @@ static struct sight *take(struct recorder *rec, struct tracee_name who)
 /* Nanoseconds since the run's start, as its milliseconds are counted. */
 static uint64_t now_ns(const struct run *r)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	int64_t ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - r->started_ms * 1000000;
+	int64_t ns = clock_ns() - r->started_ms * 1000000;
 	return ns < 0 ? 0 : (uint64_t)ns;
 }
 

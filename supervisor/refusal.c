@@ -6,6 +6,7 @@
 #include "supervisor/doorstep.h"
 #include "supervisor/proc.h"
 #include "supervisor/tracee_fd.h"
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -482,7 +483,7 @@ static void record_gone(struct run *r, const struct waiter *w)
 			   .by = BY_NONE,
 			   .lifetime = LIFETIME_ONCE,
 			   .count = 1,
-			   .t_ms = run_now_ms() - r->started_ms,
+			   .t_ms = clock_ms() - r->started_ms,
 			   .run = r->number,
 			   .pid = w->pid,
 			   .exists = q->exists,

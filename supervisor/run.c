@@ -5,13 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-int64_t run_now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 bool run_is_fast(const struct run *r)
 {
 	return tracer_has_fast() && !r->command->slow && r->mode != ENGINE_PERMISSIVE &&

@@ -218,8 +218,6 @@ struct run {
 
 /* run.c */
 
-/* Monotonic milliseconds. */
-int64_t run_now_ms(void);
 /* Calls that succeed make no stop, where the machine has that: unless each is to be seen. */
 bool run_is_fast(const struct run *r);
 /*

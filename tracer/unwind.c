@@ -1,5 +1,6 @@
 #include "tracer/unwind.h"
 
+#include "tracer/clock.h"
 #include "tracer/libunwind.h"
 #include "tracer/unwinder.h"
 #include "tracer/util.h"
@@ -87,14 +88,6 @@ void unwind_unref(struct unwind_stack *s)
 
 /* ---- the helper ---- */
 
-static int64_t now_ms(clockid_t clock)
-{
-	struct timespec t;
-	if (clock_gettime(clock, &t))
-		return INT64_MAX;
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool ended_within(int pidfd, int ms)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -117,8 +110,8 @@ static bool is_runnable(pid_t pid)
 
 static bool has_time_left(pid_t pid, clockid_t cpu, int64_t since_ms)
 {
-	int64_t passed_ms = now_ms(CLOCK_MONOTONIC) - since_ms;
-	if (now_ms(cpu) >= UNWIND_CPU_MS)
+	int64_t passed_ms = clock_ms() - since_ms;
+	if (clock_ns_of(cpu) / 1000000 >= UNWIND_CPU_MS)
 		return false;
 	return passed_ms < UNWIND_WALL_MS || (passed_ms < UNWIND_BUSY_MS && is_runnable(pid));
 }
@@ -127,7 +120,7 @@ static bool has_time_left(pid_t pid, clockid_t cpu, int64_t since_ms)
 static void wait_for(struct unwind *u, pid_t pid)
 {
 	clockid_t cpu;
-	int64_t since_ms = now_ms(CLOCK_MONOTONIC);
+	int64_t since_ms = clock_ms();
 	int pidfd AUTOCLOSE = pidfd_open(pid, 0);
 	bool ended = false;
 	if (pidfd >= 0 && !clock_getcpuclockid(pid, &cpu))

@@ -1,5 +1,6 @@
 #include "tracer/whereabouts.h"
 
+#include "tracer/clock.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define MOMENT_NS (200 * 1000ull)
 #define STAT_MAX  1024
@@ -17,14 +17,6 @@
 #define STAT_CPU      39
 #define STAT_POLICY   41
 #define STAT_FIELDS   42
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
 
 static const struct whereabouts_of *find(const struct whereabouts *w, pid_t tid)
 {
@@ -107,7 +99,8 @@ int whereabouts_recent(const struct whereabouts *w, pid_t tid)
 {
 	const struct whereabouts_of *o = find(w, tid);
 
-	return o && o->at && now_ns() - o->at < MOMENT_NS ? o->cpu : WHEREABOUTS_NOWHERE;
+	return o && o->at && (uint64_t)clock_ns() - o->at < MOMENT_NS ? o->cpu
+								      : WHEREABOUTS_NOWHERE;
 }
 
 bool whereabouts_knows(const struct whereabouts *w, pid_t tid)
@@ -122,7 +115,7 @@ void whereabouts_woken(struct whereabouts *w, pid_t tid, int cpu)
 	struct whereabouts_of *o = take(w, tid);
 
 	o->cpu = cpu;
-	o->at = now_ns();
+	o->at = (uint64_t)clock_ns();
 }
 
 void whereabouts_forget(struct whereabouts *w, pid_t tid)
