@@ -221,18 +221,6 @@ void chatlog_add_usage(struct provider_usage *u, const struct provider_usage *mo
 
 /* ---- reading back ---- */
 
-static int fault(struct policy_error *e, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fault(struct policy_error *e, int err, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
-	return err;
-}
-
 struct reading {
 	struct convo convo;
 	struct provider_usage usage;
@@ -295,11 +283,12 @@ static int read_lines(struct reading *r, const char *id, const struct buf *text,
 			err = take_line(r, v, &why);
 		json_free(v);
 		if (err)
-			return fault(e, err, "the session %s can't be read: line %zu: %s", id,
-				     number, err == -ENOMEM ? "not enough memory" : why);
+			return policyfile_fail(e, err, "the session %s can't be read: line %zu: %s",
+					       id, number,
+					       err == -ENOMEM ? "not enough memory" : why);
 		at += n + 1;
 	}
-	return number > 1 ? 0 : fault(e, -EINVAL, "the session %s is empty", id);
+	return number > 1 ? 0 : policyfile_fail(e, -EINVAL, "the session %s is empty", id);
 }
 
 /* What a crash left of the last line is no message: it goes, in the file too. */
@@ -333,13 +322,15 @@ static int find_id(const struct chatlog *l, const char *id, char **ret, struct p
 	escape_add_fit(&name, id ? id : "", 60);
 	int err = chatlist_find(l->dir, id, l->project, l->id, ret);
 	if (err == -ENOENT && id)
-		fault(e, err, "there is no saved session %s; /sessions lists them", buf_str(&name));
+		policyfile_fail(e, err, "there is no saved session %s; /sessions lists them",
+				buf_str(&name));
 	else if (err == -ENOENT)
-		fault(e, err, "no session of this project is saved yet");
+		policyfile_fail(e, err, "no session of this project is saved yet");
 	else if (err == -ENOTUNIQ)
-		fault(e, err, "more than one saved session begins with %s", buf_str(&name));
+		policyfile_fail(e, err, "more than one saved session begins with %s",
+				buf_str(&name));
 	else if (err)
-		fault(e, err, "the saved sessions can't be read: %s", strerror(-err));
+		policyfile_fail(e, err, "the saved sessions can't be read: %s", strerror(-err));
 	buf_free(&name);
 	return err;
 }
@@ -351,13 +342,14 @@ static int load(const struct chatlog *l, const char *id, int *ret_fd, struct rea
 	int fd AUTOCLOSE = -1;
 	int err = open_file(l->dir, id, 0, &fd);
 	if (err == -EWOULDBLOCK)
-		return fault(e, err, "the session %s is in use by another warder agent", id);
+		return policyfile_fail(e, err, "the session %s is in use by another warder agent",
+				       id);
 	if (!err)
 		err = buf_read_from(fd, &text);
 	if (!err)
 		err = drop_torn_line(fd, &text);
 	if (err)
-		fault(e, err, "the session %s can't be read: %s", id, strerror(-err));
+		policyfile_fail(e, err, "the session %s can't be read: %s", id, strerror(-err));
 	else
 		err = read_lines(r, id, &text, e);
 	buf_free(&text);
@@ -389,5 +381,5 @@ int chatlog_resume(struct chatlog *l, const char *id, struct provider_usage *ret
 	*ret_usage = r.usage;
 	*ret_turns = r.turns;
 	err = settle(l->convo);
-	return err ? fault(e, err, "the session can't go on: %s", strerror(-err)) : 0;
+	return err ? policyfile_fail(e, err, "the session can't go on: %s", strerror(-err)) : 0;
 }

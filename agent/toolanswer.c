@@ -35,23 +35,13 @@ static const char *hint_of(const struct denial *d)
 	return "It is outside what the sandbox allows, and nobody could be asked.";
 }
 
-static void write_access(struct jsonw *w, uint32_t access)
-{
-	jsonw_key(w, "access");
-	jsonw_begin_array(w);
-	for (unsigned i = 0; i < ACCESS_COUNT; i++)
-		if (access & 1u << i)
-			jsonw_str(w, access_name(1u << i));
-	jsonw_end_array(w);
-}
-
 void toolanswer_write_denial(struct jsonw *w, const struct denial *d, bool for_model)
 {
 	jsonw_begin_object(w);
 	jsonw_kpath(w, "path", d->path);
 	if (d->path2)
 		jsonw_kpath(w, "path2", d->path2);
-	write_access(w, d->access);
+	access_write(w, "access", d->access);
 	jsonw_kstr(w, "call", d->call);
 	jsonw_kstr(w, "errno", strerrorname_np(d->error));
 	jsonw_kstr(w, "verdict", verdict_name(d->verdict));

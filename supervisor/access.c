@@ -1,6 +1,7 @@
 #include "supervisor/access.h"
 
 #include "landlock/llright.h"
+#include "tracer/json.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -108,6 +109,16 @@ static uint32_t parse_word(const char *word, size_t n)
 		if (strlen(rows[i].name) == n && memcmp(rows[i].name, word, n) == 0)
 			return 1u << i;
 	return parse_letters(word, n);
+}
+
+void access_write(struct jsonw *w, const char *key, uint32_t mask)
+{
+	jsonw_key(w, key);
+	jsonw_begin_array(w);
+	for (unsigned i = 0; i < ACCESS_COUNT; i++)
+		if (mask & 1u << i)
+			jsonw_str(w, access_name(1u << i));
+	jsonw_end_array(w);
 }
 
 int access_parse(const char *text, size_t n, uint32_t *ret_mask, size_t *ret_at)

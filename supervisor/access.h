@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct jsonw;
+
 enum access_index {
 #define ACCESS(NAME, ...) ACCESS_INDEX_##NAME,
 #include "supervisor/access.def"
@@ -44,6 +46,9 @@ void access_format(struct buf *out, uint32_t mask);
  * *ret_at the offset of the word that is none.
  */
 int access_parse(const char *text, size_t n, uint32_t *ret_mask, size_t *ret_at);
+
+/* A member: the names as an array. */
+void access_write(struct jsonw *w, const char *key, uint32_t mask);
 
 /* One thing a call needs: this access on this path. */
 struct need {

@@ -114,6 +114,17 @@ static void finish(struct broker *b, struct broker_job *j)
 	pthread_cond_broadcast(&b->ended);
 }
 
+/* And is back under the lock. A thread that could not get ready does nothing. */
+static void carry_out(struct broker *b, struct broker_job *j, struct role *role, bool usable)
+{
+	if (usable)
+		perform(b, j, role);
+	else
+		j->done = (struct broker_done){.id = j->id, .result = -EPERM, .fd = -1};
+	pthread_mutex_lock(&b->lock);
+	finish(b, j);
+}
+
 static struct broker_job *take(struct broker *b)
 {
 	struct broker_job *j = b->queue;
@@ -187,12 +198,7 @@ static void *worker(void *arg)
 		struct broker_job *j = take(b);
 		bool last = broker_act_of(j->need)->own_thread || j->no_ioctl;
 		pthread_mutex_unlock(&b->lock);
-		if (usable)
-			perform(b, j, &role);
-		else
-			j->done = (struct broker_done){.id = j->id, .result = -EPERM, .fd = -1};
-		pthread_mutex_lock(&b->lock);
-		finish(b, j);
+		carry_out(b, j, &role, usable);
 		if (last)
 			break;
 	}
@@ -226,12 +232,7 @@ static void *lone_worker(void *arg)
 	j->next = b->running;
 	b->running = j;
 	pthread_mutex_unlock(&b->lock);
-	if (usable)
-		perform(b, j, &role);
-	else
-		j->done = (struct broker_done){.id = j->id, .result = -EPERM, .fd = -1};
-	pthread_mutex_lock(&b->lock);
-	finish(b, j);
+	carry_out(b, j, &role, usable);
 	b->workers--;
 	pthread_cond_broadcast(&b->ended);
 	pthread_mutex_unlock(&b->lock);

@@ -231,21 +231,6 @@ void denial_list_release(struct denial_list *l)
 
 /* ---- as JSON ---- */
 
-static void write_accesses(struct jsonw *w, const char *key, uint32_t access)
-{
-	jsonw_key(w, key);
-	jsonw_begin_array(w);
-	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1)
-		if (access & bit)
-			jsonw_str(w, access_name(bit));
-	jsonw_end_array(w);
-}
-
-void denial_write_access(struct jsonw *w, uint32_t access)
-{
-	write_accesses(w, "access", access);
-}
-
 static void write_paths(struct jsonw *w, const struct denial *d)
 {
 	jsonw_kpath(w, "path", d->path);
@@ -314,9 +299,9 @@ void denial_write(struct jsonw *w, const struct denial *d, bool no_redact)
 {
 	char room[16];
 	write_paths(w, d);
-	denial_write_access(w, d->access);
+	access_write(w, "access", d->access);
 	if (d->gained)
-		write_accesses(w, "gained", d->gained);
+		access_write(w, "gained", d->gained);
 	jsonw_kstr(w, "call", d->call);
 	jsonw_kstr(w, "errno", denial_errno_name(d->error, room));
 	jsonw_kstr(w, "verdict", verdict_name(d->verdict));

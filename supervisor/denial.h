@@ -117,5 +117,3 @@ void denial_list_release(struct denial_list *l);
 void denial_write(struct jsonw *w, const struct denial *d, bool no_redact);
 /* "stack": [...], where it was looked up; the report's and the events' alone. */
 void denial_write_stack(struct jsonw *w, const struct denial *d);
-/* "access": ["read", ...] */
-void denial_write_access(struct jsonw *w, uint32_t access);

@@ -40,17 +40,7 @@ static char *absolute(const char *path, const char *cwd)
 	if (path[0] != '/')
 		buf_addf(&full, "%s/", cwd);
 	buf_add_str(&full, path);
-	for (const char *at = buf_str(&full); *at;) {
-		at += strspn(at, "/");
-		size_t n = strcspn(at, "/");
-		if (n && !(n == 1 && at[0] == '.')) {
-			buf_add_char(&out, '/');
-			buf_add(&out, at, n);
-		}
-		at += n;
-	}
-	if (!out.len)
-		buf_add_char(&out, '/');
+	policyfile_add_plain(&out, buf_str(&full));
 	buf_free(&full);
 	return buf_take(&out);
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,17 +24,6 @@ static char *join(const char *dir, const char *name)
 {
 	char *path;
 	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
-}
-
-static int fail(struct policy_error *e, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-static int fail(struct policy_error *e, int err, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof e->text, fmt, ap);
-	va_end(ap);
-	return err;
 }
 
 bool named_is_name(const char *name)
@@ -100,7 +88,7 @@ int named_open(const char *state_dir, const char *name, struct named *ret,
 {
 	struct named n = {.lock = -1};
 	if (!named_is_name(name))
-		return fail(
+		return policyfile_fail(
 			ret_error, -EINVAL,
 			"a session's name has at most %d letters, digits, '.', '_' and '-', and "
 			"no '.' at its beginning",
@@ -115,8 +103,8 @@ int named_open(const char *state_dir, const char *name, struct named *ret,
 		err = n.lock;
 	if (err) {
 		named_close(&n);
-		return fail(ret_error, err, "the session %s can't be kept in %s: %s", name,
-			    state_dir, ownfile_strerror(err));
+		return policyfile_fail(ret_error, err, "the session %s can't be kept in %s: %s",
+				       name, state_dir, ownfile_strerror(err));
 	}
 	*ret = n;
 	return 0;

@@ -96,15 +96,7 @@ static char *as_written(const struct check *c, const struct rule *r)
 		buf_add_str(&full, given);
 	else
 		buf_addf(&full, "%s/%s", c->vars->project ? c->vars->project : "", given);
-	for (const char *at = buf_str(&full); *at;) {
-		at += strspn(at, "/");
-		size_t n = strcspn(at, "/");
-		if (n && !(n == 1 && at[0] == '.')) {
-			buf_add_char(&out, '/');
-			buf_add(&out, at, n);
-		}
-		at += n;
-	}
+	policyfile_add_plain(&out, buf_str(&full));
 	buf_free(&full);
 	return buf_take(&out);
 }
@@ -112,7 +104,7 @@ static char *as_written(const struct check *c, const struct rule *r)
 static void check_symlink(struct check *c, const struct rule *r)
 {
 	char *written AUTOFREE = is_glob(r) ? NULL : as_written(c, r);
-	if (!written || !written[0] || strcmp(written, r->path) == 0)
+	if (!written || !written[1] || strcmp(written, r->path) == 0)
 		return;
 	begin(c, r);
 	escape_add_str(c->out, written);

@@ -177,29 +177,29 @@ static int run_editor(const char *file)
 	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-static int keep(const struct edited *e, const char *what)
+static int keep_text(const struct edited *e, const char *what, const char *next)
 {
 	struct buf name = {0};
 	escape_add_str(&name, e->draft);
-	fprintf(stderr,
-		"warder: %s; the policy is unchanged, and your text is in %s: warder policy edit "
-		"goes on with it\n",
-		what, buf_str(&name));
+	fprintf(stderr, "warder: %s, and your text is in %s: warder policy edit %s\n", what,
+		buf_str(&name), next);
 	buf_free(&name);
 	return POLICYCLI_NO;
+}
+
+static int keep(const struct edited *e, const char *what)
+{
+	struct buf all = {0};
+	buf_addf(&all, "%s; the policy is unchanged", what);
+	int status = keep_text(e, buf_str(&all), "goes on with it");
+	buf_free(&all);
+	return status;
 }
 
 /* It was changed while the editor was open: the next edit puts this text aside. */
 static int keep_behind(const struct edited *e, const char *what)
 {
-	struct buf name = {0};
-	escape_add_str(&name, e->draft);
-	fprintf(stderr,
-		"warder: %s, and your text is in %s: warder policy edit puts it aside and begins "
-		"with the policy as it is now\n",
-		what, buf_str(&name));
-	buf_free(&name);
-	return POLICYCLI_NO;
+	return keep_text(e, what, "puts it aside and begins with the policy as it is now");
 }
 
 /* The editor was not there, or gave up: what was not touched needs no keeping. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -479,6 +480,30 @@ static int file_errno(struct policy_error *error, const char *file, int e)
 {
 	file_fault(error, file, strerror(e));
 	return -e;
+}
+
+int policyfile_fail(struct policy_error *e, int err, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+void policyfile_add_plain(struct buf *out, const char *path)
+{
+	const size_t begin = out->len;
+	for (size_t n; *path; path += n) {
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (n && !(n == 1 && path[0] == '.')) {
+			buf_add_char(out, '/');
+			buf_add(out, path, n);
+		}
+	}
+	if (out->len == begin)
+		buf_add_char(out, '/');
 }
 
 enum policyfile_place policyfile_place(enum rule_source source)

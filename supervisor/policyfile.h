@@ -35,6 +35,11 @@ struct policy_vars {
 struct policy_error {
 	char text[512];
 };
+/* Fill it; err. */
+int policyfile_fail(struct policy_error *ret_error, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Append a path without its "." components, doubled and last slashes; nothing is "/". No I/O. */
+void policyfile_add_plain(struct buf *out, const char *path);
 
 /*
  * Add the rules of a text. All or nothing: on an error no rule was added.

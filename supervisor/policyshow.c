@@ -53,12 +53,7 @@ static void json_rule(struct jsonw *w, const struct rule *r, struct told told)
 	struct buf line = {0};
 	jsonw_begin_object(w);
 	jsonw_kstr(w, "effect", r->sensitive ? "sensitive" : effect_name(r->effect));
-	jsonw_key(w, "access");
-	jsonw_begin_array(w);
-	for (uint32_t bit = 1; bit <= ACCESS_ALL; bit <<= 1)
-		if (r->access & bit)
-			jsonw_str(w, access_name(bit));
-	jsonw_end_array(w);
+	access_write(w, "access", r->access);
 	jsonw_kpath(w, "path", r->path);
 	jsonw_kstr(w, "kind", kinds[r->kind]);
 	jsonw_kstr(w, "source", source_name(r->source));

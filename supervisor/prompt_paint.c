@@ -480,10 +480,21 @@ static size_t room_between(const struct buf *head, const struct buf *foot,
 	return v->rows > taken ? v->rows - taken : 0;
 }
 
+/* Takes them. */
+static void put_parts(struct buf *out, struct buf *head, struct buf *body, struct buf *foot)
+{
+	struct buf *const parts[] = {head, body, foot};
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		buf_add_str(out, buf_str(parts[i]));
+		out->failed |= parts[i]->failed;
+		buf_free(parts[i]);
+	}
+}
+
 /* It does not fit: what it is about stays in sight, whatever page of the rest is shown. */
 static size_t paint_page(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
-	struct buf head = {0}, body = {0}, foot = {0};
+	struct buf head = {0}, body = {0}, page = {0}, foot = {0};
 	paint_head(&head, q, v);
 	paint_keys(&foot, q, v);
 	bool low = room_between(&head, &foot, v) < ROOM_MIN;
@@ -493,35 +504,28 @@ static size_t paint_page(struct buf *out, const struct question *q, const struct
 		paint_path_short(&head, q, room_between(&head, &foot, v), v);
 	}
 	paint_in_pages(&body, q, v, low);
-	buf_add_str(out, buf_str(&head));
-	size_t pages = add_page(out, &body, room_between(&head, &foot, v), v);
-	buf_add_str(out, buf_str(&foot));
-	out->failed |= head.failed || body.failed || foot.failed;
-	buf_free(&head);
+	size_t pages = add_page(&page, &body, room_between(&head, &foot, v), v);
+	page.failed |= body.failed;
 	buf_free(&body);
-	buf_free(&foot);
+	put_parts(out, &head, &page, &foot);
 	return pages;
 }
 
 size_t prompt_paint(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	struct buf head = {0}, body = {0}, foot = {0};
-	size_t pages = 1;
 	paint_head(&head, q, v);
 	paint_body(&body, q, v);
 	paint_keys(&foot, q, v);
-	if (v->rows && count_lines(&body) > room_between(&head, &foot, v)) {
-		pages = paint_page(out, q, v);
-	} else {
-		buf_add_str(out, buf_str(&head));
-		buf_add_str(out, buf_str(&body));
-		buf_add_str(out, buf_str(&foot));
+	bool fits = !v->rows || count_lines(&body) <= room_between(&head, &foot, v);
+	if (fits) {
+		put_parts(out, &head, &body, &foot);
+		return 1;
 	}
-	out->failed |= head.failed || body.failed || foot.failed;
 	buf_free(&head);
 	buf_free(&body);
 	buf_free(&foot);
-	return pages;
+	return paint_page(out, q, v);
 }
 
 /* ---- what stays ---- */

@@ -9,16 +9,6 @@
 
 /* ---- the question ---- */
 
-static void write_access(struct jsonw *w, uint32_t mask)
-{
-	jsonw_key(w, "access");
-	jsonw_begin_array(w);
-	for (unsigned i = 0; i < ACCESS_COUNT; i++)
-		if (mask & 1u << i)
-			jsonw_str(w, access_name(1u << i));
-	jsonw_end_array(w);
-}
-
 static void write_scope(struct jsonw *w, const struct scope *s)
 {
 	jsonw_begin_object(w);
@@ -26,7 +16,7 @@ static void write_scope(struct jsonw *w, const struct scope *s)
 	if (s->path2)
 		jsonw_kpath(w, "path2", s->path2);
 	jsonw_kstr(w, "kind", scope_kind_name(s->kind));
-	write_access(w, s->access);
+	access_write(w, "access", s->access);
 	jsonw_kint(w, "surplus", (int64_t)s->surplus);
 	if (s->surplus_more)
 		jsonw_kbool(w, "surplus_more", true);
@@ -79,7 +69,7 @@ void protocol_text_question(struct jsonw *w, const struct question *q)
 		jsonw_kpath(w, "below", q->below);
 		jsonw_kint(w, "default_scope", q->marked);
 	}
-	write_access(w, q->access);
+	access_write(w, "access", q->access);
 	if (q->note)
 		jsonw_kstr(w, "note", q->note);
 	jsonw_kbool(w, "exists", q->exists);

@@ -44,14 +44,19 @@ static void apply_raw(struct pty *p)
 	set_termios(p, &t);
 }
 
+void ptyrelay_question_modes(struct termios *t)
+{
+	t->c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | ISIG | IEXTEN);
+	t->c_iflag &= ~(tcflag_t)(IXON | INLCR | IGNCR);
+	t->c_oflag |= OPOST | ONLCR;
+	t->c_cc[VMIN] = 1;
+	t->c_cc[VTIME] = 0;
+}
+
 static void apply_question(const struct pty *p)
 {
 	struct termios t = p->saved;
-	t.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | ISIG | IEXTEN);
-	t.c_iflag &= ~(tcflag_t)(IXON | INLCR | IGNCR);
-	t.c_oflag |= OPOST | ONLCR;
-	t.c_cc[VMIN] = 1;
-	t.c_cc[VTIME] = 0;
+	ptyrelay_question_modes(&t);
 	set_termios(p, &t);
 }
 

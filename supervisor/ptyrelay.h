@@ -20,6 +20,9 @@ enum ptyrelay_mode {
 	PTYRELAY_QUESTION,
 };
 
+/* As a question has the terminal: each key by itself, unseen, no signal; lines end as usual. */
+void ptyrelay_question_modes(struct termios *t);
+
 struct ptyrelay_side {
 	int master;
 	int slave; /* ours keeps the master from hanging up; -1 once only the child has it */

@@ -454,7 +454,7 @@ static void write_unsure(struct jsonw *w, const struct denial_list *l)
 		jsonw_kpath(w, "path", d->path);
 		if (d->path2)
 			jsonw_kpath(w, "path2", d->path2);
-		denial_write_access(w, d->access);
+		access_write(w, "access", d->access);
 		jsonw_kstr(w, "call", d->call);
 		jsonw_kstr(w, "why", d->note);
 		jsonw_kint(w, "count", (int64_t)d->count);

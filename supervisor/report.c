@@ -170,7 +170,7 @@ static void write_grants(struct jsonw *w, const struct report *r)
 		const struct report_grant *g = &r->grants[i];
 		jsonw_begin_object(w);
 		jsonw_kpath(w, "path", g->path);
-		denial_write_access(w, g->access);
+		access_write(w, "access", g->access);
 		jsonw_kstr(w, "kind", scope_kind_name(g->kind));
 		jsonw_kstr(w, "lifetime", lifetime_name(g->lifetime));
 		jsonw_kstr(w, "by", answered_by_name(g->by));

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -26,18 +25,6 @@
 #define MOUNTINFO_MAX (64u << 20) /* thousands of containers have thousands of long lines */
 
 static const char *const default_presets[] = {"system", "tmp", "project"};
-
-static int fail(struct policy_error *e, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(struct policy_error *e, int err, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(e->text, sizeof e->text, fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 /* Takes the string over. */
 static int add_note(struct session *s, char *note)
@@ -169,7 +156,7 @@ static int add_asked_preset(struct session *s, const char *name, const struct po
 {
 	int err = add_preset(s, name, vars, e);
 	struct policy_error bare = *e;
-	return err ? fail(e, err, "--preset: %s", bare.text) : 0;
+	return err ? policyfile_fail(e, err, "--preset: %s", bare.text) : 0;
 }
 
 static int add_presets(struct session *s, const struct session_options *o,
@@ -315,7 +302,9 @@ static int add_other_names(struct session *s, struct policy_error *e)
 	if (!err)
 		err = mounts_add_rules(s->policy, buf_str(&text));
 	buf_free(&text);
-	return err ? fail(e, err, "the mounts can't be looked through: %s", strerror(-err)) : 0;
+	return err ? policyfile_fail(e, err, "the mounts can't be looked through: %s",
+				     strerror(-err))
+		   : 0;
 }
 
 /* Where the presets speak of some two hundred names, of which few are there. */
@@ -416,10 +405,10 @@ static int find_tmpdir(struct session *s, const struct session_options *o, struc
 	int err = o->name ? named_tmpdir(&s->named, o->env, &s->tmpdir, &mode)
 			  : environ_tmpdir_make(o->env, &s->tmpdir);
 	if (err)
-		return fail(e, err, "no private temporary directory can be made: %s",
-			    ownfile_strerror(err));
+		return policyfile_fail(e, err, "no private temporary directory can be made: %s",
+				       ownfile_strerror(err));
 	if (!o->name && (err = note_tmpdir(s)))
-		return fail(e, err, "%s", strerror(-err));
+		return policyfile_fail(e, err, "%s", strerror(-err));
 	if (mode == 0700)
 		return 0;
 	struct buf b = {0};
@@ -434,8 +423,8 @@ static int find_place(struct session *s, const struct session_options *o, struct
 {
 	s->cwd = realpath(".", NULL);
 	if (!s->cwd)
-		return fail(e, -errno, "the current directory can't be resolved: %s",
-			    strerror(errno));
+		return policyfile_fail(e, -errno, "the current directory can't be resolved: %s",
+				       strerror(errno));
 	int err = store_open(o->env, &s->store, e);
 	if (err)
 		return err;
@@ -443,8 +432,9 @@ static int find_place(struct session *s, const struct session_options *o, struct
 	const char *homes[] = {s->home, environ_get(o->env, "HOME"), NULL};
 	err = project_find(s->cwd, o->project, homes, &s->project);
 	if (err)
-		return fail(e, err, "the project directory %s: %s",
-			    o->project ? "given by --project" : "can't be found", strerror(-err));
+		return policyfile_fail(e, err, "the project directory %s: %s",
+				       o->project ? "given by --project" : "can't be found",
+				       strerror(-err));
 	if (o->name && (err = session_share(s, o->name, e)))
 		return err;
 	if (o->tmp_shared) {
@@ -485,14 +475,16 @@ int session_new(const struct session_options *o, struct session **ret, struct po
 	if (!err)
 		err = add_rules(s, o, e);
 	if (!err && (err = audit_open(s->store.state_dir, s->run, s->label, &s->audit)))
-		fail(e, err,
-		     "the audit in %s can't be opened: %s; XDG_STATE_HOME can name another place",
-		     s->store.state_dir,
-		     ownfile_strerror(err == -ENOENT && s->store.state_error ? s->store.state_error
-									     : err));
+		policyfile_fail(e, err,
+				"the audit in %s can't be opened: %s; XDG_STATE_HOME can name "
+				"another place",
+				s->store.state_dir,
+				ownfile_strerror(err == -ENOENT && s->store.state_error
+							 ? s->store.state_error
+							 : err));
 	if (err) {
 		if (!e->text[0])
-			fail(e, err, "%s", strerror(-err));
+			policyfile_fail(e, err, "%s", strerror(-err));
 		session_free(s);
 		return err;
 	}

@@ -1,5 +1,6 @@
 #include "supervisor/term.h"
 
+#include "supervisor/ptyrelay.h"
 #include "tracer/buf.h"
 #include "tracer/util.h"
 
@@ -174,11 +175,7 @@ static void try_keys(struct term *t)
 	if (tcgetattr(t->fd, &t->saved))
 		return;
 	struct termios raw = t->saved;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | ISIG | IEXTEN);
-	raw.c_iflag &= ~(tcflag_t)(IXON | INLCR | IGNCR);
-	raw.c_oflag |= OPOST | ONLCR;
-	raw.c_cc[VMIN] = 1;
-	raw.c_cc[VTIME] = 0;
+	ptyrelay_question_modes(&raw);
 	set_termios(t, &raw);
 	t->changed = true;
 	t->ahead = true;

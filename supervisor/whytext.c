@@ -166,7 +166,7 @@ static void write_answer(struct jsonw *w, const struct why_answer *a)
 					    [WHY_WALL_NO_RIGHT] = "no right"};
 	char room[16];
 	jsonw_begin_object(w);
-	denial_write_access(w, a->access);
+	access_write(w, "access", a->access);
 	jsonw_kstr(w, "effect", effect_name(a->effect));
 	write_rule(w, a->rule);
 	jsonw_kbool(w, "sensitive", a->sensitive);
