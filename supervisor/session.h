@@ -44,6 +44,10 @@ struct policy_vars session_vars(const struct session *s, char *const *env);
 int session_add_rule(struct session *s, const struct rule *rule);
 /* The pool (a loan), made at the first call; NULL: nothing to gain from one, or no place for it. */
 struct pool *session_pool(struct session *s);
+/* Takes the string over, which session_notes() lists then; NULL: nothing. 0 or -ENOMEM. */
+int session_note(struct session *s, char *note);
+
+/* session_links.c: names that a command could have led elsewhere */
 /* A symlink on the rule's way lies where the command may make names: it opens nothing. */
 bool session_doubts(const struct session *s, const struct rule *rule);
 /*
@@ -53,6 +57,8 @@ bool session_doubts(const struct session *s, const struct rule *rule);
  */
 int session_doubts_file(const struct session *s, const char *file, char **ret_real,
 			char **ret_link);
+/* Leave out the rules that are doubted; a note tells of the first. */
+int session_drop_doubtful(struct session *s);
 
 /* session_shared.c: --session NAME */
 /* 0, or -errno with a sentence. */
