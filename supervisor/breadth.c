@@ -2,6 +2,7 @@
 
 #include "tracer/util.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool breadth_is_below(const char *path, const char *dir)
@@ -36,6 +37,21 @@ bool breadth_is_closed(const char *path, size_t n, const char *home)
 	return home && strlen(home) >= n && !strncmp(home, path, n) && (!home[n] || home[n] == '/');
 }
 
+/* A base directory that the user has elsewhere (XDG Base Directory Specification), or what is above
+ * it. Presets mean them, too. */
+static bool holds_a_base(const char *path, size_t n)
+{
+	static const char *const variables[] = {"XDG_CONFIG_HOME", "XDG_CACHE_HOME",
+						"XDG_DATA_HOME", "XDG_STATE_HOME"};
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+		const char *base = getenv(variables[i]);
+		if (base && base[0] == '/' && !strncmp(base, path, n) &&
+		    (!base[n] || base[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
 bool breadth_is_wide(const char *path, size_t n, const char *home)
 {
 	static const char *const shared[] = {
@@ -43,7 +59,7 @@ bool breadth_is_wide(const char *path, size_t n, const char *home)
 		".local/lib", ".ssh",	".gnupg",    ".aws",	     ".kube",	     ".docker",
 		".mozilla",   "bin",	"Documents", "Downloads",    "Desktop",	     ".var/app",
 	};
-	if (breadth_is_closed(path, n, home))
+	if (breadth_is_closed(path, n, home) || holds_a_base(path, n))
 		return true;
 	size_t depth = components(path, n);
 	if (depth == 2 && (starts_with(path, n, "/usr") || starts_with(path, n, "/var") ||

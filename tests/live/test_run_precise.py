@@ -233,6 +233,14 @@ class Small(RunCase):
         [denial] = done.denials(secret)
         self.assertEqual(("deny", "none", "cat"), (denial["answer"], denial["by"], denial["argv0"]))
 
+    def test_a_base_directory_elsewhere_is_as_wide_as_the_usual_one(self):
+        files = [self.write(f"outside/data/{name}") for name in "abcdef"]
+        tree = f"allow r {self.outside}/data"
+        self.assertIn(tree, self.run_report("--", "cat", *files).report["suggested"])
+        self.env["XDG_DATA_HOME"] = f"{self.outside}/data"
+        done = self.run_report("--", "cat", *files)
+        self.assertEqual([f"allow r {f}" for f in files], done.report["suggested"])
+
     def test_what_has_no_name_is_not_suggested(self):
         done = self.run_report("--", "sh", "-c", f"cd {self.outside}; mkdir -p x; ls .")
         self.assertTrue(done.report["suggested"])

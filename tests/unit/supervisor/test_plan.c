@@ -555,6 +555,23 @@ Test(plan, guard)
 	}
 	cr_expect(breadth_is_closed("/data/people", 12, "/data/people/u"),
 		  "an ancestor of the home");
+	/* Where the user has such directories elsewhere, they and what is above them are as wide.
+	 */
+	setenv("XDG_CONFIG_HOME", "/data/u/settings/", 1);
+	setenv("XDG_DATA_HOME", "relative", 1);
+	setenv("XDG_CACHE_HOME", "/home/u/tmp/cache", 1);
+	setenv("XDG_STATE_HOME", "", 1);
+	static const char *const wide[] = {"/data/u/settings", "/data/u", "/home/u/tmp/cache",
+					   "/home/u/tmp"};
+	static const char *const narrow[] = {
+		"/data/u/settings/app", "/data/u/settingsx", "/data/v",
+		"/home/u/tmp/cache/x",	"/home/u/tm",	     "/home/u/relative"};
+	for (size_t i = 0; i < ARRAY_LEN(wide); i++)
+		cr_expect(breadth_is_wide(wide[i], strlen(wide[i]), "/home/u"), "%s", wide[i]);
+	for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
+		cr_expect_not(breadth_is_wide(narrow[i], strlen(narrow[i]), "/home/u"), "%s",
+			      narrow[i]);
+	cr_expect(breadth_is_wide("/data/u/settings/x", 16, NULL), "a path that goes on");
 	cr_expect(breadth_is_below("/a/b", "/a"));
 	cr_expect(breadth_is_below("/a", "/a"));
 	cr_expect(breadth_is_below("/a", "/"));
