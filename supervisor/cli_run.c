@@ -6,6 +6,7 @@
 #include "supervisor/report.h"
 #include "supervisor/session.h"
 #include "tracer/outfile.h"
+#include "tracer/status.h"
 #include "tracer/tracewrite.h"
 #include "tracer/util.h"
 
@@ -353,7 +354,7 @@ static int die_by(int sig)
 }
 
 static int run_command(const struct cli_options *o, char **argv, struct session *s,
-		       const struct inherited *in)
+		       const struct inherited *in, const struct status *self)
 {
 	extern char **environ;
 	const char *no = environ_get(environ, "NO_COLOR");
@@ -370,6 +371,7 @@ static int run_command(const struct cli_options *o, char **argv, struct session 
 	c.trace = trace;
 	c.argv = argv;
 	c.env = environ;
+	c.self = self->text[0] ? self : NULL;
 	c.own_terminal = true;
 	c.keep_from = c.keep_to = in->fd;
 	c.keep_len = in->len;
@@ -396,7 +398,8 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 	struct session_options so;
 	struct session *s;
 	struct policy_error why;
-	if (engine_is_traced()) {
+	struct status self;
+	if (engine_is_traced(&self)) {
 		/* Before our own files are looked at: another warder's wall keeps them from us. */
 		cli_complain("already traced (a debugger, strace or another warder): the command "
 			     "would not be supervised, and was not run");
@@ -408,7 +411,7 @@ static int run_in_session(const struct cli_options *o, char **argv, const struct
 		return CLI_EXIT_TROUBLE;
 	}
 	say_notes(o, s);
-	int status = run_command(o, argv, s, in);
+	int status = run_command(o, argv, s, in, &self);
 	int err = session_remove_tmpdir(s);
 	if (err)
 		cli_complain("the temporary directory %s could not be removed whole: %s",

@@ -8,6 +8,7 @@
 #include "landlock/llruleset.h"
 #include "supervisor/engine.h"
 #include "tracer/clock.h"
+#include "tracer/status.h"
 #include "tracer/tracer.h"
 #include "tracer/util.h"
 
@@ -271,7 +272,8 @@ void doctor_probe_ptrace(struct doctor *d, const char *probe)
 				     .ctty = -1};
 	enum tracer_stage stage = TRACER_STAGE_SETUP;
 	pid_t pid;
-	if (engine_is_traced()) {
+	struct status self;
+	if (engine_is_traced(&self)) {
 		doctor_fix(d,
 			   doctor_find(d, probe, DOCTOR_MISSING,
 				       "process %ld traces this one already (a debugger, strace or "

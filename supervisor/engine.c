@@ -389,10 +389,13 @@ int engine_exit_status(const struct engine_outcome *o, bool fail_on_denial)
 	return o->report.exit_code;
 }
 
-bool engine_is_traced(void)
+bool engine_is_traced(struct status *ret_self)
 {
-	struct status s;
 	pid_t tracer = 0;
 	/* Where that can't be read spawn finds out. */
-	return !status_of(getpid(), &s) && status_number(&s, "TracerPid", &tracer) && tracer > 0;
+	if (status_self(ret_self)) {
+		ret_self->text[0] = '\0';
+		ret_self->cut = false;
+	}
+	return status_number(ret_self, "TracerPid", &tracer) && tracer > 0;
 }

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct status; /* tracer/status.h */
+
 /* PERMISSIVE: no wall; what would have been refused is reported. */
 enum engine_mode { ENGINE_MODE_AUTO, ENGINE_HOLD, ENGINE_RETRY, ENGINE_REPORT, ENGINE_PERMISSIVE };
 /* SOCKET: `warder ask` in another terminal (supervisor/desk.h). */
@@ -82,11 +84,12 @@ struct engine_hooks {
 };
 
 struct engine_command {
-	char *const *argv; /* argv[0] is looked up in PATH of `env` where it has no slash */
-	char *const *env;  /* the command's environment, before TMPDIR and scrubbing */
-	const char *cwd;   /* NULL: ours */
-	const char *title; /* who asks, while the command's own file runs; NULL: its name */
-	int stdio[3];	   /* -1: ours */
+	char *const *argv;	   /* argv[0] is looked up in PATH of `env` where it has no slash */
+	char *const *env;	   /* the command's environment, before TMPDIR and scrubbing */
+	const char *cwd;	   /* NULL: ours */
+	const struct status *self; /* what engine_is_traced() has just read; NULL: it is read */
+	const char *title;	   /* who asks, while the command's own file runs; NULL: its name */
+	int stdio[3];		   /* -1: ours */
 	const int *keep_from, *keep_to; /* further descriptors, see tracer_spawn */
 	size_t keep_len;
 	bool own_terminal;  /* make an inner terminal where there is a controlling one (`warder
@@ -123,8 +126,11 @@ struct engine_outcome {
 	bool not_executable;
 };
 
-/* Somebody traces us already (a debugger, strace, another warder): nothing could be supervised. */
-bool engine_is_traced(void);
+/*
+ * Somebody traces us already (a debugger, strace, another warder): nothing could be supervised. In
+ * *ret_self what was read to know it; its text is empty where nothing could be.
+ */
+bool engine_is_traced(struct status *ret_self);
 /* 0: see *ret; -errno only where not even a report could be made (no memory). */
 int engine_run(struct session *s, const struct engine_command *c, struct engine_outcome *ret);
 /* The exit status `warder run` has: 0-255, or a negative signal number to die by. */

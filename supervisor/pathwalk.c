@@ -196,7 +196,7 @@ static int walk_all(struct pathwalk *w)
 	int r = 0;
 	while (r == 0 && w->at < w->rest.len) {
 		const char *name = w->rest.data + w->at;
-		size_t n = strcspn(name, "/");
+		size_t n = (size_t)(strchrnul(name, '/') - name);
 		if (n > NAME_MAX)
 			return -ENAMETOOLONG;
 		w->at += n + (name[n] == '/');

@@ -27,20 +27,18 @@ static bool has_one_identity(const struct identity *self)
 
 int prepare_ourselves(struct run *r)
 {
-	struct status s;
-	pid_t tracer = 0;
-	int err = status_self(&s);
-	if (!err && status_number(&s, "TracerPid", &tracer) && tracer > 0)
+	struct status read;
+	const struct status *s = r->command->self ? r->command->self : &read;
+	if (s == &read && engine_is_traced(&read))
 		return run_refuse(r, -EPERM,
 				  "this process is traced already (a debugger, strace or another "
 				  "warder): the command would not be supervised");
-	if (!err)
-		err = identity_told(&s, &r->self);
+	int err = identity_told(s, &r->self);
 	if (err)
 		return run_refuse(r, err, "/proc/thread-self/status can't be read: %s",
 				  strerror(-err));
 	r->one_identity = has_one_identity(&r->self);
-	uint64_t ignored = status_mask(&s, "SigIgn");
+	uint64_t ignored = status_mask(s, "SigIgn");
 	sigemptyset(&r->ignored_before);
 	for (int sig = 1; sig < NSIG; sig++)
 		if (ignored >> (sig - 1) & 1)
