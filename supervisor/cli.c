@@ -405,22 +405,32 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 	return apply(o, (enum option_key)key, value) ? CLI_PARSED : CLI_WRONG;
 }
 
+char *cli_option_name(const char *word)
+{
+	return word[0] == '-' && word[1] == '-' ? strndup(word + 2, strcspn(word + 2, "=")) : NULL;
+}
+
+void cli_complain_of_option(const char *word, const struct nearname *near, const char *where)
+{
+	struct buf meant = {0};
+	nearname_add(&meant, near, "--");
+	cli_complain("unknown option '%s'%s%s see warder %s --help", word, buf_str(&meant),
+		     near->best ? "" : ";", where);
+	buf_free(&meant);
+}
+
 void cli_unknown_option(const char *word, bool agent, void (*more)(struct nearname *n),
 			const char *where)
 {
 	AUTOFREE
-	char *name = word[1] == '-' ? strndup(word + 2, strcspn(word + 2, "=")) : NULL;
+	char *name = cli_option_name(word);
 	struct nearname near = nearname_begin(name ? name : "");
-	struct buf meant = {0};
 	for (size_t k = 0; k < OPT_COUNT; k++)
 		if (usable(k, agent))
 			nearname_try(&near, rows[k].name);
 	if (more)
 		more(&near);
-	nearname_add(&meant, &near, "--");
-	cli_complain("unknown option '%s'%s%s see warder %s --help", word, buf_str(&meant),
-		     near.best ? "" : ";", where);
-	buf_free(&meant);
+	cli_complain_of_option(word, &near, where);
 }
 
 static void print_option(size_t k)

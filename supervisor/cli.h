@@ -60,8 +60,12 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 			  bool *ret_known);
 /* The help lines of the options, to stdout: those that fit a screen, or all of them in groups. */
 void cli_options_help(bool agent, bool all);
-/* Complain about a word of `where` that is no option of it. more: others that may be meant; NULL.
+/* Of "--name" or "--name=value" the name, owned; NULL: it is another word, or there is no memory.
  */
+char *cli_option_name(const char *word);
+/* Complain about a word that is no option of `where`, with the name that may have been meant. */
+void cli_complain_of_option(const char *word, const struct nearname *near, const char *where);
+/* The same among a run's options. more: tries others that may be meant; or NULL. */
 void cli_unknown_option(const char *word, bool agent, void (*more)(struct nearname *n),
 			const char *where);
 /* --help stands at argv[i] (CLI_HELP): is it "--help all"? */

@@ -1,6 +1,8 @@
 #include "supervisor/cli_policy.h"
 
+#include "supervisor/cli.h"
 #include "supervisor/escape.h"
+#include "supervisor/nearname.h"
 #include "supervisor/policyaccept.h"
 #include "supervisor/policychange.h"
 #include "supervisor/policycli.h"
@@ -86,6 +88,38 @@ static const struct word *find_word(const char *name)
 	"expected show, check, allow, deny, ask, forbid, forget, accept, edit, import, export, "   \
 	"merge or path"
 
+/* What may have been meant is in *near. */
+static int unknown(const char *what, const char *word, const struct nearname *near,
+		   const char *before)
+{
+	struct buf text = {0};
+	buf_addf(&text, "%s '", what);
+	escape_add_str(&text, word);
+	buf_add_char(&text, '\'');
+	nearname_add(&text, near, before);
+	int status = policycli_usage(buf_str(&text), NULL);
+	buf_free(&text);
+	return status;
+}
+
+static int unknown_word(const char *word)
+{
+	struct nearname near = nearname_begin(word);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		nearname_try(&near, words[i].name);
+	return unknown(EXPECTED ", not", word, &near, "");
+}
+
+static int unknown_option(const char *word, const struct option *options)
+{
+	AUTOFREE
+	char *name = cli_option_name(word);
+	struct nearname near = nearname_begin(name ? name : "");
+	for (; options->name; options++)
+		nearname_try(&near, options->name);
+	return unknown("unknown option", word, &near, "--");
+}
+
 /* An option that this word has no use for is a mistake. */
 static int check_options(const struct policycli *c, const struct word *w)
 {
@@ -142,15 +176,14 @@ int cli_policy(int argc, char **argv)
 		if (o == ':')
 			return policycli_usage("a value is missing behind", argv[optind - 1]);
 		if (o == '?')
-			return policycli_usage("unknown option", argv[optind - 1]);
+			return unknown_option(argv[optind - 1], options);
 		take_option(&c, o);
 	}
 	const struct word *w = optind < argc ? find_word(argv[optind]) : NULL;
 	if (wants_help)
 		return fputs(w ? w->help : help, stdout) < 0 ? POLICYCLI_TROUBLE : POLICYCLI_FINE;
 	if (!w)
-		return optind < argc ? policycli_usage(EXPECTED ", not", argv[optind])
-				     : policycli_usage(EXPECTED, NULL);
+		return optind < argc ? unknown_word(argv[optind]) : policycli_usage(EXPECTED, NULL);
 	int status = check_options(&c, w);
 	return status ? status : run(&c, w, argc - optind - 1, argv + optind + 1);
 }

@@ -1,6 +1,7 @@
 #include "supervisor/replaycli.h"
 
 #include "landlock/llright.h"
+#include "supervisor/nearname.h"
 #include "supervisor/plan.h"
 #include "supervisor/presets.h"
 #include "supervisor/store.h"
@@ -128,6 +129,16 @@ static enum cli_parse apply(struct replay_cli *c, size_t which, const char *v)
 	return ok ? CLI_PARSED : CLI_WRONG;
 }
 
+static void unknown(const char *word)
+{
+	AUTOFREE
+	char *name = cli_option_name(word);
+	struct nearname near = nearname_begin(name ? name : "");
+	for (size_t k = 0; k < ARRAY_LEN(options); k++)
+		nearname_try(&near, options[k].name);
+	cli_complain_of_option(word, &near, "replay");
+}
+
 /* One option at argv[*i]; *i then stands behind it and its value. */
 static enum cli_parse take_option(struct replay_cli *c, int argc, char **argv, int *i)
 {
@@ -155,7 +166,7 @@ static enum cli_parse take_option(struct replay_cli *c, int argc, char **argv, i
 		}
 		return apply(c, k, value);
 	}
-	cli_complain("unknown option '%s'; see warder replay --help", word);
+	unknown(word);
 	return CLI_WRONG;
 }
 

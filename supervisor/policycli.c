@@ -20,10 +20,12 @@ const char *policycli_file(const struct policycli *c)
 int policycli_usage(const char *what, const char *word)
 {
 	struct buf text = {0};
+	size_t n = strlen(what);
+	const char *end = word ? "';" : n && what[n - 1] == '?' ? "" : ";";
 	if (word)
 		escape_add_str(&text, word);
-	fprintf(stderr, "warder policy: %s%s%s%s; see warder policy --help\n", what,
-		word ? " '" : "", buf_str(&text), word ? "'" : "");
+	fprintf(stderr, "warder policy: %s%s%s%s see warder policy --help\n", what,
+		word ? " '" : "", buf_str(&text), end);
 	buf_free(&text);
 	return POLICYCLI_USAGE;
 }

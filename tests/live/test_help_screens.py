@@ -75,10 +75,15 @@ class Screens(unittest.TestCase):
             (("record", "--labell", "x"), "unknown option '--labell'; did you mean '--label'? see warder record --help"),
             (("agent", "--proivder", "x"), "unknown option '--proivder'; did you mean '--provider'? see warder agent --help"),
             (("mcp", "--presett", "x"), "unknown option '--presett'; did you mean '--preset'? see warder mcp --help"),
+            (("policy", "alow", "r", "x"), "merge or path, not 'alow'; did you mean 'allow'? see warder policy --help"),
+            (("policy", "presets"), "merge or path, not 'presets'; see warder policy --help"),
+            (("policy", "show", "--efective"), "unknown option '--efective'; did you mean '--effective'? see warder policy --help"),
+            (("replay", "--polcy=x", "t"), "unknown option '--polcy=x'; did you mean '--policy'? see warder replay --help"),
             (("run", "-Z", "true"), "unknown option '-Z'; see warder run --help"),
         ):
             done = ask(*words)
-            self.assertEqual((done.returncode, done.stderr), (125 if words[0] in ("run", "record") else 2, f"warder: {told}\n"))
+            self.assertEqual(done.returncode, 125 if words[0] in ("run", "record") else 2)
+            self.assertRegex(done.stderr, rf"\Awarder(: | policy: (expected [^\n]* )?){re.escape(told)}\n\Z")
         for option, told in (("--preset", "not 'nodee'; did you mean 'node'?"), ("--no-preset", "not 'projetc'; did you mean 'project'?")):
             done = ask("run", option, told.split("'")[1], "true")
             self.assertEqual(done.returncode, 125)
