@@ -32,6 +32,8 @@ struct search {
 	size_t entries;
 	bool truncated;
 	char *list; /* LIST_SIZE */
+	dev_t dev;  /* the last one's file system; 0: none yet */
+	bool counts;
 };
 
 void project_free_list(char **list)
@@ -117,12 +119,15 @@ static bool is_git_dir(int dir)
  * Where a directory's links are its name, its "." and its children's "..": two of them say that no
  * directory is in it. Others have one for all (btrfs, overlayfs), or whatever their server says.
  */
-static bool counts_children(int dir)
+static bool counts_children(struct search *s, int dir, dev_t dev)
 {
 	struct statfs fs;
-	if (fstatfs(dir, &fs))
-		return false;
-	return fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_MAGIC || fs.f_type == TMPFS_MAGIC;
+	if (dev == s->dev)
+		return s->counts;
+	s->dev = dev;
+	s->counts = !fstatfs(dir, &fs) && (fs.f_type == EXT4_SUPER_MAGIC ||
+					   fs.f_type == XFS_MAGIC || fs.f_type == TMPFS_MAGIC);
+	return s->counts;
 }
 
 struct listing {
@@ -171,7 +176,7 @@ static int add_children(struct search *s, int dir, const char *path)
 	const struct dirent64 *e;
 	ssize_t n;
 	int r = 0;
-	if (counts_children(dir) && fstat(dir, &st) == 0)
+	if (fstat(dir, &st) == 0 && counts_children(s, dir, st.st_dev))
 		l.counts = st.st_dev;
 	while (r == 0 && (n = getdents64(dir, s->list, LIST_SIZE)) > 0) {
 		for (ssize_t at = 0; r == 0 && at < n; at += e->d_reclen) {
