@@ -30,8 +30,11 @@ static void unwatch_door(struct run *r, size_t i)
 
 static void on_child(void *arg, const struct signalfd_siginfo *info)
 {
+	struct run *r = arg;
 	(void)info;
-	events_pump(arg);
+	if (r->tracer && !loop_is_alone(r->loop)) /* maybe somebody is at the door, too */
+		tracer_knocked(r->tracer);
+	events_pump(r);
 }
 
 static void on_door(void *arg, int fd, uint32_t events)
@@ -41,6 +44,8 @@ static void on_door(void *arg, int fd, uint32_t events)
 	bool alone = loop_is_alone(r->loop);
 	if ((events & EPOLLIN) && alone)
 		tracer_ready(r->tracer, fd);
+	else if (events & EPOLLIN)
+		tracer_knocked(r->tracer);
 	r->mounts_known = alone;
 	events_pump(r);
 	r->mounts_known = false;

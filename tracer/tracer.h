@@ -269,6 +269,11 @@ size_t tracer_fds(const struct tracer *t, int ret[TRACER_FDS]);
  */
 void tracer_ready(struct tracer *t, int fd);
 /*
+ * It found one of them readable, and maybe other things, too: tracer_next() looks at the door
+ * behind whatever statuses there are, which it else does but once in a while.
+ */
+void tracer_knocked(struct tracer *t);
+/*
  * 1 and an event, 0 nothing now but what SIGCHLD or tracer_fd() tell, -ECHILD no tracee is left,
  * -ENOMEM (end it all, fail closed).
  */

@@ -2,11 +2,12 @@
 """Attribute calls come in rows about one file: what is remembered from one to the next is never an old answer."""
 
 import os
+import re
 import signal
 import subprocess
 import unittest
 
-from run_help import SLOW, WARDER, RunCase, allow, both_users, deny, main, needs
+from run_help import SLOW, WARDER, RunCase, allow, both_users, counts_by_chance, deny, fixture, main, needs
 
 ROW = """
 import errno, os, sys
@@ -245,6 +246,20 @@ class Cost(RowCase):
             self.assertEqual(times, count["readlinkat"], count)
             self.assertLess(count["total"], (most + 0.2) * times, count)
         self.assertEqual(0, self.row.end()["engine"]["brokered"])
+
+
+@both_users
+class Crowds(RunCase):
+    @counts_by_chance
+    def test_no_call_waits_for_all_that_is_refused_to_others(self):
+        """Each has its turn, as it has among the eight."""
+        secret = self.write("outside/secret")
+        done = self.run_report("--on-denial", "report", "-x", fixture("crowd"), "--", fixture("crowd"),
+                               self.write("project/file"), secret)
+        opens, wrong = re.fullmatch(r"opens (\d+) wrong (\d+)\n", done.out).groups()
+        self.assertEqual("0", wrong, done)
+        self.assertLess(int(opens), 24, done)
+        self.assertEqual({secret}, {d["path"] for d in done.report["denials"]}, done)
 
 
 if __name__ == "__main__":
