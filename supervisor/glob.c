@@ -54,6 +54,15 @@ static size_t unescape(char *text, size_t n)
 	return to;
 }
 
+char *glob_place(const char *pattern)
+{
+	size_t n = glob_first_wild(pattern, strlen(pattern));
+	char *place = strndup(pattern, n > 1 ? n - 1 : 1);
+	if (place)
+		place[unescape(place, strlen(place))] = '\0';
+	return place;
+}
+
 static struct part part_of(char *text, size_t n)
 {
 	if (n == 2 && text[0] == '*' && text[1] == '*')

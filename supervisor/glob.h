@@ -56,3 +56,6 @@ int glob_meets(const struct glob *a, bool a_tree, const struct glob *b, bool b_t
 
 /* Does the text hold an unescaped * or ?; its first component that does (offset), or n. */
 size_t glob_first_wild(const char *text, size_t n);
+/* The directory that all lies in which the pattern matches, without escapes. Owned; NULL: no
+ * memory. */
+char *glob_place(const char *pattern);

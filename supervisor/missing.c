@@ -29,11 +29,7 @@ static bool is_absent(const char *path)
 static char *place_of(const struct rule *r)
 {
 	bool glob = r->kind == RULE_GLOB || r->kind == RULE_GLOB_EXACT;
-	char *path = strdup(r->path);
-	size_t n = path && glob ? glob_first_wild(path, strlen(path)) : 0;
-	if (path && glob)
-		path[n > 1 ? n - 1 : n] = '\0';
-	return path;
+	return glob ? glob_place(r->path) : strdup(r->path);
 }
 
 /* out1 and out2: both are meant. */

@@ -129,14 +129,8 @@ static void check_carried(struct check *c, const struct rule *r)
 {
 	if (r->effect == EFFECT_ALLOW || (is_glob(r) && (r->access & ACCESS_DELETE)))
 		return;
-	char *path AUTOFREE = strdup(r->path);
-	if (!path)
-		return;
-	if (is_glob(r)) {
-		size_t wild = glob_first_wild(path, strlen(path));
-		path[wild > 1 ? wild - 1 : 1] = '\0';
-	}
-	if (!find_movable(c, path))
+	char *path AUTOFREE = is_glob(r) ? glob_place(r->path) : strdup(r->path);
+	if (!path || !find_movable(c, path))
 		return;
 	begin(c, r);
 	escape_add_str(c->out, path);

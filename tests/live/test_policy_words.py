@@ -177,6 +177,7 @@ class Missing(PolicyCase):
         super().setUp()
         self.write("project/notes/one.txt", "one\n")
         self.write("project/build1/x")
+        self.write("project/notes/what*/x")
         self.told = [
             (("-r", "./note"), "/note", "/notes"),
             (("-r", "./ntoes/one.txt"), "/ntoes/one.txt", "/notes/one.txt"),
@@ -202,7 +203,8 @@ class Missing(PolicyCase):
 
     def test_what_is_to_come_is_not_said(self):
         for words in (("-w", "new"), ("-w", "build2"), ("--deny", ".env"), ("-r", "notes"), ("-r", "notes/one.txt"),
-                      ("--rule", "allow r **/*.none"), ("--rule", "allow r notes/*.none")):
+                      ("--rule", "allow r **/*.none"), ("--rule", "allow r notes/*.none"),
+                      ("--rule", r"allow r notes/what\*/*.none"), ("--rule", r"deny r notes/what\*/**")):
             self.assertEqual(self.run_plain(*words, "--", "true").err, "", words)
 
     def test_saved(self):

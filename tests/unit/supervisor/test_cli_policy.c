@@ -180,8 +180,11 @@ Test(cli_policy, checks, .init = setup, .fini = teardown)
 		{"deny rw sub/file\n", "f:1: warning: @/p/sub may be renamed"},
 		{"deny r **/.env\n", "f:1: warning: @/p: names in it may be changed"},
 		{"deny rw **/.env\n", NULL},
+		{"allow r star\\*/*.c\n", NULL},
+		{"deny r star\\*/.env*\n", "f:1: warning: @/p/star*: names in it may be changed"},
 	};
 	put_text("p/sub/file", "");
+	cr_assert_eq(mkdir("p/star*", 0700), 0);
 	cr_assert_eq(symlink("sub", "p/link"), 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct buf want = {0};
