@@ -361,9 +361,8 @@ static int begin_replay(struct replay_cli *c)
 static int put_by(struct replay_cli *c, const struct policy *policy)
 {
 	struct replay_result *one = replay_done(c->replay);
-	int err = plan_mark_closed(&one->denials, policy);
-	if (!err)
-		err = replaypartial_add(c->parts, one);
+	plan_mark_closed(&one->denials, policy);
+	int err = replaypartial_add(c->parts, one);
 	replay_free(c->replay);
 	c->replay = NULL;
 	return err ? err : begin_replay(c);

@@ -58,9 +58,7 @@ struct denial {
 			 * not in what is suggested or said at the end */
 	bool sensitive; /* on the sensitive list: no --yes opens it; said at the end */
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
-	bool closed;	/* a saved rule or a preset decides even beside the rule that would be
-			 * suggested
-			 */
+	bool closed;	/* a rule denies it, or `never`: none that allows it is suggested */
 };
 
 const char *verdict_name(enum verdict v);

@@ -91,18 +91,15 @@ struct plan_rules {
 	size_t len;
 };
 
-/*
- * Sets `closed` where a deny rule would still decide if the suggested rule was saved: no rule is
- * suggested there. policy is a loan and not changed. 0 or -ENOMEM.
- */
-int plan_mark_closed(struct denial_list *l, const struct policy *policy);
+/* Sets `closed` where a rule denies it: no rule is suggested there. policy is a loan. */
+void plan_mark_closed(struct denial_list *l, const struct policy *policy);
 
 /*
  * Rules that would have allowed all `sandbox` denials that stayed refused, except what a `forbid`
  * rule decided, is `closed` or `moot`. A new name that was made up for the moment (tempname.h) is
  * its directory; PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any
  * depth below it, become one tree rule; never a wide one (a home, /etc, /usr/share, ~/.config,
- * ~/.ssh). No I/O. 0 or -ENOMEM.
+ * ~/.ssh), nor one around what is `closed`. No I/O. 0 or -ENOMEM.
  */
 #define PLAN_SIBLINGS 4
 #define PLAN_BELOW    16

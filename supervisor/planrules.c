@@ -14,6 +14,7 @@
 struct rules {
 	struct plan_rule *item;
 	size_t len;
+	const struct denial_list *from;
 	const char *home;
 	bool failed;
 };
@@ -60,6 +61,23 @@ static int by_first(const void *a, const void *b)
 
 /* ---- gathering ---- */
 
+static bool lies_below(const char *path, const char *dir, size_t n)
+{
+	return path && !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+/* Something below was denied, or is forbidden: nobody is advised to open all that is around it. */
+static bool holds_closed(const struct rules *r, const char *dir, size_t n)
+{
+	for (size_t i = 0; i < r->from->len; i++) {
+		const struct denial *d = &r->from->item[i];
+		if ((d->closed || d->forbidden) && denial_stayed(d) &&
+		    (lies_below(d->path, dir, n) || lies_below(d->path2, dir, n)))
+			return true;
+	}
+	return false;
+}
+
 /* A new thing whose name was made up for the moment: its directory is meant. */
 static void fold_temporary(const struct rules *r, const struct denial *d, char *path)
 {
@@ -67,7 +85,8 @@ static void fold_temporary(const struct rules *r, const struct denial *d, char *
 	if (!(d->access & ACCESS_CREATE) || !slash || !tempname_is(slash + 1))
 		return;
 	size_t n = (size_t)(slash - path);
-	if (n && !breadth_is_wide(path, n, r->home) && !breadth_is_volatile(path))
+	if (n && !breadth_is_wide(path, n, r->home) && !breadth_is_volatile(path) &&
+	    !holds_closed(r, path, n))
 		*slash = 0;
 }
 
@@ -243,7 +262,7 @@ static void fold(struct rules *r, size_t from, size_t to, size_t n)
 			fold(r, i, end, len);
 	}
 	size_t direct, left = count_left(r, from, to, n, &direct);
-	if (!wide && (direct >= PLAN_SIBLINGS || left >= PLAN_BELOW))
+	if (!wide && (direct >= PLAN_SIBLINGS || left >= PLAN_BELOW) && !holds_closed(r, dir, n))
 		fold_into(r, from, to, n);
 }
 
@@ -275,49 +294,34 @@ static uint32_t letters_of(uint32_t needed)
 	return access;
 }
 
-/* Does a deny rule decide although the suggested rule stands beside it? */
-static int stays_denied(struct policy *p, const struct denial *d, bool *ret)
+/*
+ * Somebody said no to it. A literal path would go before their pattern: the rule would help, and
+ * undo what they meant. (An answer is forgotten when warder ends; what is saved of it is told by
+ * its lifetime.)
+ */
+static bool is_denied(const struct policy *p, const char *path, uint32_t access)
 {
-	struct rule rule = {.effect = EFFECT_ALLOW,
-			    .kind = RULE_TREE,
-			    .source = RULE_USER,
-			    .access = letters_of(d->access),
-			    .path = d->path,
-			    .origin = (char *)"suggested"};
-	size_t before = policy_len(p);
-	int error = policy_add(p, &rule);
-	if (error)
-		return error == -ENOMEM ? error : 0;
-	struct decision now = policy_decide_all(p, d->path, d->access, NULL);
-	/* An answer is forgotten when warder ends; what is saved of it is told by its lifetime. */
-	*ret = now.effect == EFFECT_DENY && now.rule && now.rule->source != RULE_ANSWER;
-	if (policy_len(p) > before)
-		policy_remove_at(p, before);
-	return 0;
+	struct decision now = policy_decide_all(p, path, access, NULL);
+	return now.effect == EFFECT_DENY && now.rule && now.rule->source != RULE_ANSWER;
 }
 
-int plan_mark_closed(struct denial_list *l, const struct policy *policy)
+void plan_mark_closed(struct denial_list *l, const struct policy *policy)
 {
-	struct policy *p;
-	int error = l->len ? policy_copy(policy, &p) : 0;
-	if (error || !l->len)
-		return error;
-	for (size_t i = 0; !error && i < l->len; i++) {
+	for (size_t i = 0; i < l->len; i++) {
 		struct denial *d = &l->item[i];
 		if (!denial_stayed(d) || d->forbidden || d->nameless)
 			continue;
 		if (d->by == BY_USER && d->lifetime == LIFETIME_ALWAYS)
 			d->closed = true;
 		else if (d->by == BY_POLICY || d->unwalled)
-			error = stays_denied(p, d, &d->closed);
+			d->closed = is_denied(policy, d->path, d->access) ||
+				    (d->path2 && is_denied(policy, d->path2, d->access));
 	}
-	policy_free(p);
-	return error;
 }
 
 int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret)
 {
-	struct rules r = {.home = home};
+	struct rules r = {.from = l, .home = home};
 	int error = gather(&r, l);
 	if (error) {
 		plan_rules_release(&(struct plan_rules){.item = r.item, .len = r.len});

@@ -152,14 +152,12 @@ static int ask_about(struct replay_cli *c, struct denial_list *l)
 
 static int put_report(struct replay_cli *c, struct replay_result *out)
 {
-	int err = 0;
 	if (c->ask && ask_about(c, &out->denials))
 		return CLI_EXIT_TROUBLE;
 	fill_report(c, out);
 	if (c->first_policy)
-		err = plan_mark_closed(&c->report.denials, c->first_policy);
-	if (!err)
-		err = plan_suggest(&c->report.denials, c->home, &c->report.suggested);
+		plan_mark_closed(&c->report.denials, c->first_policy);
+	int err = plan_suggest(&c->report.denials, c->home, &c->report.suggested);
 	out->denials = c->report.denials;
 	bool stayed = stayed_refused(&out->denials);
 	if (!err && c->json)
@@ -195,10 +193,9 @@ int replayout(struct replay_cli *c)
 		return put_ruleset(c);
 	if (!c->partial && replaypartial_is_empty(c->parts))
 		return put_report(c, out);
-	bool marks = c->first_policy && !c->partial;
-	int err = marks ? plan_mark_closed(&out->denials, c->first_policy) : 0;
-	if (!err)
-		err = replaypartial_add(c->parts, out);
+	if (c->first_policy && !c->partial)
+		plan_mark_closed(&out->denials, c->first_policy);
+	int err = replaypartial_add(c->parts, out);
 	if (err) {
 		cli_complain("%s", strerror(-err));
 		return CLI_EXIT_TROUBLE;

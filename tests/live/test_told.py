@@ -39,6 +39,72 @@ class Summary(RunCase):
 
 
 @both_users
+class Denied(RunCase):
+    """What somebody said no to is told with whose word it was, and nobody is advised to undo it."""
+
+    def lines(self, *args):
+        done = self.run_report(*args)
+        self.assertEqual([], [s for s in done.report["suggested"] if ".env" in s], done)
+        return [line for line in done.err.splitlines() if line.startswith("warder: ")]
+
+    def assertClosed(self, by, *args):
+        lines = self.lines(*args, "--", "cat", self.dotenv)
+        self.assertEqual([f"warder: refused read {self.dotenv} (cat, 1×, then exited 1); denied by {by}"], lines)
+
+    def setUp(self):
+        super().setUp()
+        self.dotenv = self.write("project/.env", "T\n")
+
+    def test_by_the_command_line(self):
+        for path in (f"{self.project}/**/.env", self.dotenv, self.project):
+            with self.subTest(path):
+                self.assertClosed(f"your command line (deny r {path})", "--rule", f"deny r {path}")
+
+    def test_by_a_file(self):
+        policy = self.write("outside/policy", "deny r **/.env\n")
+        self.assertClosed(f"{policy}:1", "--policy", policy)
+
+    def test_by_the_projects_saved_policy(self):
+        self.assertStatus(self.native(WARDER, "policy", "--project", "deny", "r", "**/.env"))
+        lines = self.lines("--", "cat", self.dotenv)
+        self.assertRegex(lines[0], r"; denied by /\S*/config/warder/projects/.*\.policy:\d+$")
+
+    def test_by_the_users_saved_policy(self):
+        self.assertStatus(self.native(WARDER, "policy", "deny", "r", "~/**/.env"))
+        env = self.write("home/x/.env")
+        lines = self.lines("--", "cat", env)
+        self.assertRegex(lines[0], r"; denied by /\S*/config/warder/policy:\d+$")
+
+    def test_one_end_of_a_move_is_enough(self):
+        rule = f"deny w {self.outside}/**/.env"
+        done = self.run_report("--rule", rule, "--", "mv", self.write("outside/f", "x"), f"{self.outside}/.env")
+        self.assertEqual([], done.report["suggested"])
+        self.assertIn(f"; denied by your command line ({rule})\n", done.err)
+
+    def test_no_directory_around_it_is_suggested(self):
+        """A rule for a whole directory goes before a pattern's deny."""
+        files = [self.write(f"outside/d/{n}", "x") for n in ("a", "b", "c", "e", ".env")]
+        done = self.run_report("--rule", f"deny r {self.outside}/**/.env", "--", "cat", *files)
+        self.assertEqual([f"allow r {f}" for f in files[:-1]], done.report["suggested"])
+
+    def test_without_a_wall_it_is_no_other(self):
+        done = self.run_report("--permissive", "--rule", "deny r **/.env", "--", "cat", self.dotenv)
+        self.assertEqual([], done.report["suggested"])
+        self.assertNotIn("to allow", done.err)
+
+    def test_a_replay_says_the_same(self):
+        trace = os.path.join(self.dir, "trace")
+        self.native(WARDER, "record", "-o", trace, "--rule", "deny r **/.env", "--", "cat", self.dotenv)
+        self.assertNotIn("to allow", self.native(WARDER, "replay", trace).out)
+
+    def test_a_presets_pattern(self):
+        if os.getuid():
+            self.skipTest("an ordinary user is kept out by the file's own permissions")
+        done = self.run_report("--", "cat", "/etc/ssh/ssh_host_made_up_key")
+        self.assertEqual([], done.report["suggested"])
+
+
+@both_users
 class Move(RunCase):
     """A file that may not be read where it lies, and may be run where it would go."""
 
