@@ -455,8 +455,8 @@ Test(trace, a_directory_that_is_not_there)
 {
 	struct tracewrite *w;
 	struct trace_error why;
-	cr_expect_eq(tracewrite_open("/nonexistent/t", &w, &why), -ENOENT);
-	cr_expect_str_eq(why.text, "/nonexistent/t: No such file or directory");
+	cr_expect_eq(tracewrite_open("/proc/nonexistent/t", &w, &why), -ENOENT);
+	cr_expect_str_eq(why.text, "/proc/nonexistent/t: No such file or directory");
 }
 
 /* Between the look at its name and the opening, and between the opening and the end. */
