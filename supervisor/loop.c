@@ -37,7 +37,6 @@ struct loop {
 	struct watch *watch; /* by rising id */
 	size_t len;
 	size_t cap;
-	size_t last;	/* where one was found last: most turns are about the same one */
 	size_t always;	/* of them, regular files */
 	int64_t due_ns; /* of the first timer; NEVER: there is none */
 	sigset_t original;
@@ -82,11 +81,9 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
-static struct watch *find(struct loop *l, uint64_t id)
+static struct watch *find(const struct loop *l, uint64_t id)
 {
 	size_t low = 0, high = l->len;
-	if (l->last < l->len && l->watch[l->last].id == id)
-		return &l->watch[l->last];
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		if (l->watch[mid].id < id)
@@ -94,7 +91,6 @@ static struct watch *find(struct loop *l, uint64_t id)
 		else
 			high = mid;
 	}
-	l->last = low;
 	return low < l->len && l->watch[low].id == id ? &l->watch[low] : NULL;
 }
 

@@ -163,16 +163,6 @@ static int decode_arg(struct decoding *d, unsigned i)
 	return 0;
 }
 
-void call_init(struct call *c, const struct sysent *ent, enum sys_arch arch)
-{
-	memset(c, 0, offsetof(struct call, path));
-	c->ent = ent;
-	c->arch = arch;
-	for (unsigned i = 0; i < CALL_PATHS; i++)
-		memset(&c->path[i], 0, offsetof(struct call_path, at));
-	memset(&c->open_flags, 0, sizeof(*c) - offsetof(struct call, open_flags));
-}
-
 int call_decode(struct call *c, struct call_view view)
 {
 	struct decoding d = {.c = c, .view = view, .dirfd = AT_FDCWD};

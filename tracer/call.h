@@ -51,10 +51,6 @@ struct call_view {
 };
 
 /*
- * Empty, for call_decode(), which empties the things its paths lead to: they are nearly all of it.
- */
-void call_init(struct call *c, const struct sysent *ent, enum sys_arch arch);
-/*
  * Read the arguments of the call that `view.tid` is stopped in. Needs c->ent, arch, args, result,
  * ip (the tracer fills them). Strings that can't be read leave given == NULL and error set; that is
  * no failure. 0, -ENOMEM, or -ESRCH where the tracee is gone.

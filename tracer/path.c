@@ -48,17 +48,7 @@ void path_init(struct path_at *at)
 	at->name[0] = '\0';
 	at->real = at->told = NULL;
 	at->exists = at->trailing = at->unreachable = at->magic = at->linked = false;
-	at->st.st_dev = 0;
-	at->st.st_ino = 0;
-	at->st.st_nlink = 0;
-	at->st.st_mode = 0;
-	at->st.st_uid = 0;
-	at->st.st_gid = 0;
-	at->st.st_rdev = 0;
-	at->st.st_size = 0;
-	at->st.st_blksize = 0;
-	at->st.st_blocks = 0;
-	at->st.st_atim = at->st.st_mtim = at->st.st_ctim = (struct timespec){0};
+	at->st = (struct stat){0};
 }
 
 void path_release(struct path_at *at)

@@ -23,9 +23,8 @@ static int read_call(struct tracee *t, const struct sysent *ent)
 {
 	const struct door_guest *g = &t->guest;
 
-	call_init(&t->call, ent, regs_arch(g->audit_arch));
-	t->call.result = -EACCES;
-	t->call.ip = g->ip;
+	t->call = (struct call){
+		.ent = ent, .arch = regs_arch(g->audit_arch), .result = -EACCES, .ip = g->ip};
 	memcpy(t->call.args, g->args, sizeof(t->call.args));
 	return call_decode(&t->call, (struct call_view){.tid = t->tid, .tgid = t->tgid});
 }
