@@ -23,6 +23,8 @@
 /* Held threads are looked at for pending signals this often. */
 #define POLL_MS 50
 
+#define NS_PER_MS INT64_C(1000000)
+
 #define PIDS_MAX 4096
 
 static void signal_tree(struct run *r, int sig)
@@ -122,22 +124,25 @@ static void time_is_up(void *arg)
 static void start_limit(struct run *r)
 {
 	bool over = r->main_ended && !r->command->leftovers_wait;
-	if (r->limit_timer || r->limit_left_ms <= 0 || over || r->end != RUN_GOES_ON)
+	if (r->limit_timer || r->limit_left_ns <= 0 || over || r->end != RUN_GOES_ON)
 		return;
-	r->limit_since_ms = clock_ms();
-	if (loop_add_timer(r->loop, r->limit_left_ms, time_is_up, r, &r->limit_timer))
+	r->limit_since_ns = clock_ns();
+	int64_t ms = (r->limit_left_ns + NS_PER_MS - 1) / NS_PER_MS;
+	if (loop_add_timer(r->loop, ms, time_is_up, r, &r->limit_timer))
 		run_fail(r, -ENOMEM, "the time limit can't be kept");
 }
 
+/* What is refused one call after the other holds them all the time, for a moment each. */
 static void stop_limit(struct run *r)
 {
 	if (!r->limit_timer)
 		return;
+	int64_t left = r->limit_left_ns - (clock_ns() - r->limit_since_ns);
+	if (left <= 0)
+		return; /* it is over: its timer tells, within a millisecond */
 	loop_remove(r->loop, r->limit_timer);
 	r->limit_timer = 0;
-	r->limit_left_ms -= clock_ms() - r->limit_since_ms;
-	if (r->limit_left_ms < 1)
-		r->limit_left_ms = 1;
+	r->limit_left_ns = left;
 }
 
 /* ---- holding ---- */
@@ -337,7 +342,9 @@ int lifecycle_begin(struct run *r, loop_signal_fn *on_child)
 	int err = loop_take_signals(r->loop, taken, n, r);
 	if (err)
 		return err;
-	r->limit_left_ms = r->command->timeout_ms;
+	r->limit_left_ns = r->command->timeout_ms < INT64_MAX / NS_PER_MS
+				   ? r->command->timeout_ms * NS_PER_MS
+				   : INT64_MAX - NS_PER_MS;
 	ignore_for_us(r);
 	return 0;
 }

@@ -190,8 +190,8 @@ struct run {
 	enum run_end end;
 	int owed_signal; /* it ended the tree; the caller's own handler gets it once we are done */
 	uint64_t end_timer, poll_timer, limit_timer;
-	int64_t limit_left_ms; /* of --timeout */
-	int64_t limit_since_ms;
+	int64_t limit_left_ns; /* of --timeout */
+	int64_t limit_since_ns;
 	unsigned number; /* 1 for the first run */
 	int64_t started_ms, held_since_ms;
 

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 
-from run_help import WARDER, RunCase, both_users, deny, fixture, main, wait_until
+from run_help import WARDER, RunCase, both_users, counts_by_chance, deny, fixture, main, wait_until
 
 LANDLOCK_CREATE_RULESET = "444"
 PROBE = "touch ran"
@@ -149,6 +149,13 @@ class Status(RunCase):
         self.assertStatus(done, 124)
         self.assertGreaterEqual(done.report["wall_ms"], 550)
         self.assertLess(done.report["wall_ms"], 5000)
+
+    @counts_by_chance
+    def test_124_also_where_one_call_after_the_other_is_refused(self):
+        """Each of them holds it for a moment; that is no time that an answer is waited for."""
+        secret = self.write("outside/secret")
+        done = self.run_report("--timeout", "0.5", "--on-denial", "report", "--", fixture("run_threads"), "10000000", secret)
+        self.assertStatus(done, 124)
 
     def test_a_time_limit_that_is_not_reached(self):
         self.assertStatus(self.run_report("--timeout", "1m", "--", "true"), 0)
