@@ -22,7 +22,7 @@ import termios
 import time
 
 LIMIT = 60  # seconds for one command
-READING_TIME = 3 if sys.stdout.isatty() else 0.8  # a person reads the question; keys within 300 ms are the program's
+READING_TIME = 3 if sys.stdout.isatty() else 0.8  # a person reads the question
 
 
 def paint(text, code):

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 PATIENCE = 30  # seconds that a screen may take
-READING_TIME = 0.6  # keys within 300 ms of a question are the program's
+READING_TIME = 0.6  # until all is painted
 COLUMNS = 96
 # Behind the pictures' names: ground and text.
 GROUNDS = {"": ("#1c1f26", "#d8dee9"), "-light": ("#ffffff", "#1f2328")}

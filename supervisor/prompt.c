@@ -3,6 +3,7 @@
 #include "supervisor/environ.h"
 #include "supervisor/escape.h"
 #include "supervisor/prompt_paint.h"
+#include "supervisor/promptkeys.h"
 #include "supervisor/term.h"
 #include "tracer/util.h"
 
@@ -11,10 +12,12 @@
 
 #define PROMPT_ESC_MS  50 /* a lone ESC, or the first byte of an arrow key */
 #define PROMPT_CSI_MAX 16
-#define PASTE_ON       "\x1b[?2004h"
-#define PASTE_OFF      "\x1b[?2004l"
-#define PASTE_BEGINS   "200~"
-#define PASTE_ENDS     "201~"
+/* Longer than the pauses of somebody who types, shorter than it takes to read a question. */
+#define PROMPT_QUIET_MS 700
+#define PASTE_ON	"\x1b[?2004h"
+#define PASTE_OFF	"\x1b[?2004l"
+#define PASTE_BEGINS	"200~"
+#define PASTE_ENDS	"201~"
 
 enum key_state { KEY_PLAIN, KEY_ESC, KEY_SEQUENCE };
 
@@ -35,6 +38,9 @@ struct prompt {
 	bool group;
 	uint64_t refresh_timer;
 	/* keys */
+	bool early; /* what is typed is not meant for the question yet */
+	bool away;  /* ... and could not come here */
+	uint64_t quiet_timer;
 	enum key_state state;
 	char sequence[PROMPT_CSI_MAX + 1];
 	size_t sequence_len;
@@ -117,6 +123,7 @@ static void fill_view(struct prompt *p, const struct question *q, struct prompt_
 		.details = p->details,
 		.help = p->help,
 		.group = p->group,
+		.early = p->early,
 		.waiting = ask_len(p->ask),
 		.stack = p->details ? ask_stack(p->ask, q->id) : NULL,
 	};
@@ -151,11 +158,56 @@ static void refuse_all(struct prompt *p)
 		ask_answer(p->ask, q->id, &no);
 }
 
+static void refresh(struct prompt *p);
+static void on_quiet(void *arg);
+
+/* Whoever types while a question appears goes on typing: no key counts until there was none. */
+static int await_quiet(struct prompt *p)
+{
+	loop_remove(p->loop, p->quiet_timer);
+	p->quiet_timer = 0;
+	return loop_add_timer(p->loop, PROMPT_QUIET_MS, on_quiet, p, &p->quiet_timer);
+}
+
+/* It is dumb, so the question cannot be painted anew: its keys follow. */
+static void show_keys(struct prompt *p)
+{
+	struct prompt_view view;
+	struct buf text = {0};
+	const struct question *q = ask_find(p->ask, p->current);
+	if (!q)
+		return;
+	fill_view(p, q, &view);
+	promptkeys_paint(&text, q, &view, false);
+	emit(p, &text);
+	buf_free(&text);
+}
+
+static void on_quiet(void *arg)
+{
+	struct prompt *p = arg;
+	bool hears = term_hears(p->term);
+	p->quiet_timer = 0;
+	/* We may have stood still ourselves, and a paste may have a pause in it. */
+	if (!hears || p->away || p->pasting || term_has_keys(p->term)) {
+		p->away = !hears;
+		if (await_quiet(p))
+			refuse_all(p);
+		return;
+	}
+	p->early = false;
+	if (p->options.dumb)
+		show_keys(p);
+	else
+		refresh(p);
+}
+
 static bool open_terminal(struct prompt *p)
 {
 	bool was_open = p->open;
-	if (term_hold(p->term, on_keys, p))
+	if (term_hold(p->term, on_keys, p) || await_quiet(p))
 		return false;
+	p->early = true;
 	p->open = true;
 	if (!was_open) {
 		if (term_column_unknown(p->term) && !p->options.own_lines)
@@ -175,8 +227,10 @@ static void close_terminal(struct prompt *p)
 	p->current = 0;
 	p->state = KEY_PLAIN;
 	p->pasting = false;
+	p->early = p->away = false;
 	loop_remove(p->loop, p->esc_timer);
-	p->esc_timer = 0;
+	loop_remove(p->loop, p->quiet_timer);
+	p->esc_timer = p->quiet_timer = 0;
 	term_resume(p->term);
 }
 
@@ -333,6 +387,8 @@ static void toggle_screen(struct prompt *p, bool *what, bool *other)
 
 static void act(struct prompt *p, enum prompt_action action, char key)
 {
+	if (p->early && action != PROMPT_INTERRUPT)
+		return;
 	switch (action) {
 	case PROMPT_NOTHING:
 		return;
@@ -448,7 +504,7 @@ static void feed(struct prompt *p, char c)
 	} else if (p->state == KEY_SEQUENCE) {
 		feed_sequence(p, c);
 	} else if (!p->pasting) {
-		act(p, prompt_paint_action(c), c);
+		act(p, promptkeys_action(c), c);
 	}
 }
 
@@ -456,19 +512,21 @@ static size_t on_keys(void *arg, const char *bytes, size_t n)
 {
 	struct prompt *p = arg;
 	size_t i = 0;
-	if (!n)
+	bool early = p->early;
+	if (!n || (early && await_quiet(p)))
 		refuse_all(p);
 	/*
 	 * One answer a reading: what follows in the same breath was typed before the next question
 	 * could be read. It goes to the program if this was the last, and else nowhere.
 	 */
-	while (i < n && p->current && ask_find(p->ask, p->current))
+	while (i < n && (early ? ask_len(p->ask) > 0 : ask_find(p->ask, p->current) != NULL))
 		feed(p, bytes[i++]);
 	if (!ask_len(p->ask)) {
 		loop_remove(p->loop, p->refresh_timer);
 		on_refresh(p);
+		return i;
 	}
-	return i;
+	return early ? 0 : n;
 }
 
 /* ---- life ---- */
@@ -525,6 +583,7 @@ void prompt_free(struct prompt *p)
 		close_terminal(p);
 	loop_remove(p->loop, p->refresh_timer);
 	loop_remove(p->loop, p->esc_timer);
+	loop_remove(p->loop, p->quiet_timer);
 	term_free(p->term);
 	buf_free(&p->shown);
 	free(p);

@@ -3,7 +3,10 @@
  *
  * Works on the real terminal: through a pty (supervisor/pty.h) where there is one, else on /dev/tty
  * itself (opened for the question, put into non-canonical mode, put back). What it looks like is
- * supervisor/prompt_paint.h; its keys are supervisor/prompt_keys.def. Pasted text answers nothing.
+ * supervisor/prompt_paint.h; its keys are supervisor/prompt_keys.def. Pasted text answers nothing,
+ * and no key but Ctrl-C does before nothing was typed for a moment: until then they are the
+ * program's (without a pty: nobody's), each lets the moment begin anew, and the question's last
+ * line says so where its keys will stand.
  */
 #pragma once
 

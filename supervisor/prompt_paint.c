@@ -1,6 +1,7 @@
 #include "supervisor/prompt_paint.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/promptkeys.h"
 #include "supervisor/promptline.h"
 #include "supervisor/prose.h"
 #include "supervisor/stack.h"
@@ -9,31 +10,6 @@
 #include <string.h>
 
 #define ROOM_MIN 5 /* lines between head and keys; below that both are made short */
-
-enum shown { SHOW_ALWAYS, SHOW_SAVING, SHOW_MANY, SHOW_SCOPES, SHOW_HELP };
-
-struct key {
-	char key;
-	enum prompt_action action;
-	const char *label;
-	enum shown shown;
-};
-
-static const struct key keys[] = {
-#define PROMPT_KEY(key, action, label, shown) {key, PROMPT_##action, label, shown},
-#include "supervisor/prompt_keys.def"
-#undef PROMPT_KEY
-};
-
-enum prompt_action prompt_paint_action(char key)
-{
-	if (key >= '1' && key <= '9')
-		return PROMPT_SCOPE;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		if (keys[i].key == key)
-			return keys[i].action;
-	return PROMPT_NOTHING;
-}
 
 /* ---- the parts of a question ---- */
 
@@ -309,70 +285,6 @@ static void paint_others(struct buf *out, const struct prompt_view *v)
 			 v->waiting - shown - 1, v->waiting - shown == 2 ? "" : "s");
 }
 
-static bool is_shown(const struct key *k, const struct question *q, const struct prompt_view *v)
-{
-	switch (k->shown) {
-	case SHOW_ALWAYS:
-		return !q->is_rerun || k->action != PROMPT_SESSION;
-	case SHOW_SAVING:
-		return !q->no_saving && !q->is_rerun;
-	case SHOW_MANY:
-		return v->waiting > 1;
-	case SHOW_SCOPES:
-		return q->scopes.len > 1;
-	case SHOW_HELP:
-		return false;
-	}
-	BUG(true);
-}
-
-static void add_item(struct buf *out, size_t *at, const char *item, const struct prompt_view *v)
-{
-	size_t n = strlen(item);
-	if (!*at) {
-		buf_add_str(out, "  ");
-		*at = 2;
-	} else if (*at + 2 + n > promptline_width(v)) {
-		buf_add_str(out, "\n  ");
-		*at = 2;
-	} else {
-		buf_add_str(out, "  ");
-		*at += 2;
-	}
-	buf_add_str(out, item);
-	*at += n;
-}
-
-static void paint_keys(struct buf *out, const struct question *q, const struct prompt_view *v)
-{
-	char item[64];
-	size_t at = 0;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		const struct key *k = &keys[i];
-		if (!is_shown(k, q, v))
-			continue;
-		if (k->action == PROMPT_SCOPE)
-			snprintf(item, sizeof(item), "[1-%zu] %s", q->scopes.len, k->label);
-		else
-			snprintf(item, sizeof(item), "[%c] %s", k->key,
-				 q->is_rerun && k->action == PROMPT_ONCE ? "yes" : k->label);
-		add_item(out, &at, item, v);
-	}
-	buf_add_char(out, '\n');
-	if (v->group)
-		promptline_add_wrapped(
-			out, "  The answer goes to all; the others get their narrowest scope.", 2,
-			promptline_width(v));
-}
-
-/* One line: the others are in the help. */
-static void paint_keys_short(struct buf *out, const struct question *q, const struct prompt_view *v)
-{
-	buf_addf(out, "  [y] %s  [n] no  [?] help\n", q->is_rerun ? "yes" : "once");
-	if (v->group)
-		buf_add_str(out, "  The answer goes to all.\n");
-}
-
 #define HELP_KEYS_WIDTH 20
 
 static void paint_help(struct buf *out, const struct prompt_view *v)
@@ -496,11 +408,11 @@ static size_t paint_page(struct buf *out, const struct question *q, const struct
 {
 	struct buf head = {0}, body = {0}, page = {0}, foot = {0};
 	paint_head(&head, q, v);
-	paint_keys(&foot, q, v);
+	promptkeys_paint(&foot, q, v, false);
 	bool low = room_between(&head, &foot, v) < ROOM_MIN;
 	if (low) {
 		buf_reset(&foot);
-		paint_keys_short(&foot, q, v);
+		promptkeys_paint(&foot, q, v, true);
 		paint_path_short(&head, q, room_between(&head, &foot, v), v);
 	}
 	paint_in_pages(&body, q, v, low);
@@ -516,7 +428,7 @@ size_t prompt_paint(struct buf *out, const struct question *q, const struct prom
 	struct buf head = {0}, body = {0}, foot = {0};
 	paint_head(&head, q, v);
 	paint_body(&body, q, v);
-	paint_keys(&foot, q, v);
+	promptkeys_paint(&foot, q, v, false);
 	bool fits = !v->rows || count_lines(&body) <= room_between(&head, &foot, v);
 	if (fits) {
 		put_parts(out, &head, &body, &foot);

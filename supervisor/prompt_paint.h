@@ -43,6 +43,7 @@ struct prompt_view {
 	const struct unwind_stack *stack; /* with details: who made the call; or NULL */
 	bool help;			  /* in place of all but the path */
 	bool group;			  /* the answer goes to all that wait */
+	bool early;			  /* no key counts yet */
 	size_t waiting;			  /* questions, this one included; 0 counts as 1 */
 	const struct question
 		*others[PROMPT_OTHERS_SHOWN]; /* the next ones; loans, NULL where fewer */
@@ -55,5 +56,3 @@ void prompt_paint_record(struct buf *out, const struct question *q, const struct
 			 const struct prompt_view *v);
 /* ... of one that got no answer in time. */
 void prompt_paint_late(struct buf *out, const struct question *q, const struct prompt_view *v);
-/* The table of keys; PROMPT_NOTHING for one that is none, PROMPT_SCOPE for 1-9. */
-enum prompt_action prompt_paint_action(char key);

@@ -30,6 +30,11 @@ void promptline_warn(struct buf *out, const struct prompt_view *v, const char *s
 	buf_addf(out, v->color ? "\x1b[1;31m%s\x1b[0m" : "%s", s);
 }
 
+void promptline_soft(struct buf *out, const struct prompt_view *v, const char *s)
+{
+	buf_addf(out, v->color ? "\x1b[2m%s\x1b[0m" : "%s", s);
+}
+
 /* The raw path with ~ for home. */
 void promptline_add_path(struct buf *raw, const char *path, const struct prompt_view *v)
 {

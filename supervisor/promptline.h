@@ -14,6 +14,7 @@
 size_t promptline_width(const struct prompt_view *v);
 void promptline_bold(struct buf *out, const struct prompt_view *v, const char *s);
 void promptline_warn(struct buf *out, const struct prompt_view *v, const char *s);
+void promptline_soft(struct buf *out, const struct prompt_view *v, const char *s);
 
 /* The path with ~ for home; raw. */
 void promptline_add_path(struct buf *raw, const char *path, const struct prompt_view *v);

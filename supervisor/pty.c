@@ -12,11 +12,9 @@
 #include <sys/stat.h>
 
 #define PTY_OUT_HARD_MAX (8u << 20) /* with our own paint */
-#define PTY_IN_HARD_MAX	 (4u << 20) /* typed ahead of a question */
 #define PTY_HOLD_DRAIN                                                                             \
-	(256u << 10) /* the most a question waits for, of what was written before                  \
-		      */
-#define PTY_AHEAD_MS   300
+	(256u << 10)	  /* the most a question waits for, of what was written before             \
+			   */
 #define PTY_REPAINT_MS 60 /* how long a program sees the other size */
 #define PTY_QUIET_MS   200
 #define PTY_CLOSE_MS   2000
@@ -172,22 +170,6 @@ static void collect_keys(struct pty *p)
 		buf_add(&p->in, bytes, (size_t)n);
 }
 
-static void on_ahead_timer(void *arg)
-{
-	struct pty *p = arg;
-	p->ahead_timer = 0;
-	collect_keys(p);
-	p->ahead = false;
-	ptyrelay_watch(p);
-}
-
-static void end_ahead(struct pty *p)
-{
-	loop_remove(p->loop, p->ahead_timer);
-	p->ahead_timer = 0;
-	p->ahead = false;
-}
-
 static void begin_hold(struct pty *p)
 {
 	drain_now(p);
@@ -200,17 +182,10 @@ static void begin_hold(struct pty *p)
 
 int pty_hold(struct pty *p, pty_keys_fn *keys, void *arg)
 {
-	uint64_t timer;
 	if (p->hung)
 		return -EIO;
-	int r = loop_add_timer(p->loop, PTY_AHEAD_MS, on_ahead_timer, p, &timer);
-	if (r)
-		return r;
 	if (!p->keys)
 		begin_hold(p);
-	loop_remove(p->loop, p->ahead_timer);
-	p->ahead_timer = timer;
-	p->ahead = true;
 	p->keys = keys;
 	p->keys_arg = arg;
 	ptyrelay_update(p);
@@ -227,7 +202,6 @@ bool pty_held(const struct pty *p)
 static void end_hold(struct pty *p)
 {
 	struct buf back = {0};
-	end_ahead(p);
 	p->keys = NULL;
 	screen_return(&p->screen, &back);
 	buf_add(&p->out, buf_str(&back), back.len);
@@ -380,8 +354,8 @@ static void drain(struct pty *p)
 
 static void forget_watches(struct pty *p)
 {
-	const uint64_t id[] = {p->tty_watch,	 p->main.watch,	      p->err.watch,
-			       p->repaint_timer, p->foreground_timer, p->ahead_timer};
+	const uint64_t id[] = {p->tty_watch, p->main.watch, p->err.watch, p->repaint_timer,
+			       p->foreground_timer};
 	for (size_t i = 0; i < ARRAY_LEN(id); i++)
 		loop_remove(p->loop, id[i]);
 	p->foreground_timer = 0;

@@ -57,16 +57,15 @@ int pty_terminal(const struct pty *p);
 void pty_write(struct pty *p, const char *bytes, size_t n);
 
 /*
- * Keys for the question; returns how many it took. n == 0: the end, the terminal is gone. What is
- * left goes to the program, if the hold ended meanwhile. May call everything here but pty_close().
+ * Keys for the question; returns how many it took, and what is left goes to the program once the
+ * hold ends. n == 0: the end, the terminal is gone. May call everything here but pty_close().
  */
 typedef size_t pty_keys_fn(void *arg, const char *bytes, size_t n);
 /*
  * A question opens: what the tree wrote so far is shown, its further output is not drained, keys go
  * to `keys`, the terminal is in the mode it had at the start with ICANON, ECHO and ISIG off, on a
- * fresh line of the primary screen. Keys that arrived before, or within 300 ms after, go to the
- * program once it resumes. While held: a next question, the 300 ms begin again. -EIO: the terminal
- * is gone.
+ * fresh line of the primary screen. Keys that arrived before go to the program once it resumes.
+ * Held already: only `keys` is another. -EIO: the terminal is gone.
  */
 int pty_hold(struct pty *p, pty_keys_fn *keys, void *arg);
 /*

@@ -123,7 +123,7 @@ static void watch_foreground(struct pty *p, bool foreground)
 static bool reads_keys(const struct pty *p)
 {
 	if (p->mode == PTYRELAY_QUESTION)
-		return !p->ahead || p->in.len < PTY_IN_MAX;
+		return true;
 	return p->mode == PTYRELAY_RAW && p->in.len < PTY_IN_MAX;
 }
 
@@ -277,12 +277,8 @@ void ptyrelay_write_in(struct pty *p)
 
 static void take_keys(struct pty *p, const char *bytes, size_t n)
 {
-	size_t used = 0;
-	if (p->keys && !p->ahead)
-		used = p->keys(p->keys_arg, bytes, n);
-	/* Keys after the last answer are the program's; in an open question what was not used is
-	 * nothing. */
-	if (!p->keys || p->ahead)
+	size_t used = p->keys ? p->keys(p->keys_arg, bytes, n) : 0;
+	if (p->in.len < PTY_IN_HARD_MAX / 2)
 		buf_add(&p->in, bytes + used, n - used);
 	ptyrelay_write_in(p);
 }

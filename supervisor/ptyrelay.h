@@ -13,6 +13,8 @@
 #define PTY_CHUNK   4096
 #define PTY_OUT_MAX (64u << 10) /* program output on its way: beyond it masters are not read */
 #define PTY_IN_MAX  (64u << 10) /* keys on their way: beyond it the terminal is not read */
+/* Half of it is the most that is kept of what was typed ahead of a question's answer. */
+#define PTY_IN_HARD_MAX (4u << 20)
 
 enum ptyrelay_mode {
 	PTYRELAY_ASIDE, /* as it was: not ours at the moment */
@@ -52,8 +54,6 @@ struct pty {
 	struct screen screen;
 	pty_keys_fn *keys; /* not NULL: held */
 	void *keys_arg;
-	bool ahead; /* keys still go to the program */
-	uint64_t ahead_timer;
 	uint64_t foreground_timer;
 	uint64_t repaint_timer;
 };

@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 
-#define TERM_AHEAD_MS	   300
 #define TERM_FOREGROUND_MS 300
 #define TERM_OUT_MAX	   (1u << 20)
 #define TERM_FLUSH_MS	   500
@@ -24,7 +23,6 @@ struct term {
 	uint64_t watch;
 	uint64_t timer;
 	bool changed; /* `saved` is to be put back */
-	bool ahead;
 	struct termios saved;
 	struct buf out;
 	pty_keys_fn *keys; /* not NULL: held */
@@ -53,9 +51,14 @@ int term_new(struct loop *l, struct pty *p, struct term **ret)
 	return 0;
 }
 
+static int descriptor(const struct term *t)
+{
+	return t->pty ? pty_terminal(t->pty) : t->fd;
+}
+
 static bool in_foreground(const struct term *t)
 {
-	return tcgetpgrp(t->fd) == getpgrp();
+	return tcgetpgrp(descriptor(t)) == getpgrp();
 }
 
 static void set_termios(const struct term *t, const struct termios *to)
@@ -104,14 +107,6 @@ void term_write(struct term *t, const char *bytes, size_t n)
 
 /* ---- in ---- */
 
-/* A Ctrl-C that came a moment before would have been a signal: it is not to be lost to a question
- * that nobody could read yet. */
-static bool has_interrupt(const struct term *t, const char *bytes, size_t n)
-{
-	cc_t key = t->saved.c_cc[VINTR];
-	return (t->saved.c_lflag & ISIG) && key != _POSIX_VDISABLE && memchr(bytes, key, n);
-}
-
 static void on_keys(struct term *t)
 {
 	char bytes[256];
@@ -121,14 +116,8 @@ static void on_keys(struct term *t)
 		return;
 	}
 	ssize_t n = read(t->fd, bytes, sizeof(bytes));
-	if (n < 0 || !t->keys)
-		return;
-	if (n > 0 && t->ahead) {
-		if (has_interrupt(t, bytes, (size_t)n))
-			t->keys(t->arg, "\x03", 1);
-		return;
-	}
-	t->keys(t->arg, bytes, (size_t)n);
+	if (n >= 0 && t->keys)
+		t->keys(t->arg, bytes, (size_t)n);
 }
 
 static void on_event(void *arg, int fd, uint32_t events)
@@ -148,28 +137,15 @@ static void on_timer(void *arg)
 {
 	struct term *t = arg;
 	t->timer = 0;
-	if (!t->changed) {
-		try_keys(t);
-		return;
-	}
-	if (in_foreground(t))
-		tcflush(t->fd, TCIFLUSH);
-	t->ahead = false;
-}
-
-static void set_timer(struct term *t, int64_t ms)
-{
-	loop_remove(t->loop, t->timer);
-	t->timer = 0;
-	if (loop_add_timer(t->loop, ms, on_timer, t, &t->timer))
-		t->ahead = false;
+	try_keys(t);
 }
 
 /* Non-canonical, no echo, no signals; or look again later. */
 static void try_keys(struct term *t)
 {
 	if (!in_foreground(t)) {
-		set_timer(t, TERM_FOREGROUND_MS);
+		if (!t->timer)
+			loop_add_timer(t->loop, TERM_FOREGROUND_MS, on_timer, t, &t->timer);
 		return;
 	}
 	if (tcgetattr(t->fd, &t->saved))
@@ -178,8 +154,6 @@ static void try_keys(struct term *t)
 	ptyrelay_question_modes(&raw);
 	set_termios(t, &raw);
 	t->changed = true;
-	t->ahead = true;
-	set_timer(t, TERM_AHEAD_MS);
 	watch(t);
 }
 
@@ -194,9 +168,6 @@ int term_hold(struct term *t, pty_keys_fn *keys, void *arg)
 		t->keys = keys;
 		t->arg = arg;
 		try_keys(t);
-	} else if (t->changed) {
-		t->ahead = true;
-		set_timer(t, TERM_AHEAD_MS);
 	}
 	return 0;
 }
@@ -224,7 +195,6 @@ void term_resume(struct term *t)
 	loop_remove(t->loop, t->watch);
 	loop_remove(t->loop, t->timer);
 	t->watch = t->timer = 0;
-	t->ahead = false;
 	flush_bounded(t);
 	if (t->changed && in_foreground(t))
 		set_termios(t, &t->saved);
@@ -245,9 +215,20 @@ void term_free(struct term *t)
 void term_size(const struct term *t, size_t *ret_columns, size_t *ret_rows)
 {
 	struct winsize size = {0};
-	ioctl(t->pty ? pty_terminal(t->pty) : t->fd, TIOCGWINSZ, &size);
+	ioctl(descriptor(t), TIOCGWINSZ, &size);
 	*ret_columns = size.ws_col ? size.ws_col : 80;
 	*ret_rows = size.ws_row ? size.ws_row : 24;
+}
+
+bool term_hears(const struct term *t)
+{
+	return in_foreground(t) && (t->pty || t->changed);
+}
+
+bool term_has_keys(const struct term *t)
+{
+	struct pollfd f = {.fd = descriptor(t), .events = POLLIN};
+	return poll(&f, 1, 0) > 0 && f.revents & POLLIN;
 }
 
 bool term_column_unknown(const struct term *t)

@@ -16,13 +16,17 @@ int term_new(struct loop *l, struct pty *p, struct term **ret);
 /* Put back, closed. NULL is fine. */
 void term_free(struct term *t);
 /*
- * As pty_hold(). By itself: keys of the first 300 ms are dropped (nobody else could get them), all
- * but Ctrl-C, and in the background the keys wait until we are in the foreground.
+ * As pty_hold(). By itself: keys that are not taken are dropped (nobody else could get them), and
+ * in the background the keys wait until we are in the foreground.
  */
 int term_hold(struct term *t, pty_keys_fn *keys, void *arg);
 void term_resume(struct term *t);
 void term_write(struct term *t, const char *bytes, size_t n);
 /* 80x24 where the terminal does not know. */
 void term_size(const struct term *t, size_t *ret_columns, size_t *ret_rows);
+/* Held, and in the foreground: a key that is pressed now comes here. */
+bool term_hears(const struct term *t);
+/* Some have come that were not read yet. */
+bool term_has_keys(const struct term *t);
 /* Nobody can say in which column the cursor stands. */
 bool term_column_unknown(const struct term *t);

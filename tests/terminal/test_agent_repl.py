@@ -25,8 +25,6 @@ import unittest
 WARDER = os.environ.get("WARDER", "build/agent/warder")
 PATIENCE = 30.0  # seconds for anything to appear
 NOBODY = 65534
-# A question takes no key within its first 300 ms: those belong to the program.
-GUARD = 0.6
 
 
 def assistant(text="", *calls):
@@ -109,9 +107,8 @@ class Agent:
         os.write(self.fd, text.encode())
 
     def answer(self, key):
-        """To a question: where the last line of keys stands."""
+        """To a question, once its last line names the keys: none counts before."""
         shown = self.expect(r"\[?y\]?.{0,12}once.*?help")
-        time.sleep(GUARD)
         self.keys(key)
         return shown
 
@@ -445,7 +442,6 @@ class Repl(unittest.TestCase):
         self.assertIn("Permission denied", agent.answer("s"))
         again = agent.expect("run it again.*help")
         self.assertIn(self.place.project + "/count", again)
-        time.sleep(GUARD)
         agent.keys("y")
         self.assertIn("the notes outside", agent.expect("End."))
         with open(os.path.join(self.place.project, "count")) as f:

@@ -252,7 +252,6 @@ class Screen(unittest.TestCase):
                    assistant("", shell("echo begun; sleep 60")))
         t.line("read the notes")
         t.wait_for("[?] help")
-        time.sleep(0.5)
         t.keys("y")
         shown = t.wait_for("Read.")
         self.assertIn("I read it.", shown)

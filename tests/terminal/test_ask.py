@@ -3,13 +3,10 @@
 import os
 import re
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
 from tmux_help import Terminal  # noqa: E402  (the helper lies beside this file)
-
-READING_TIME = 0.5  # keys within 300 ms of a question answer nothing
 
 
 class Ask(unittest.TestCase):
@@ -28,7 +25,6 @@ class Ask(unittest.TestCase):
             shown = t.wait_for("[y] once")
             self.assertIn("nightly", shown)
             self.assertIn("read", shown)
-            time.sleep(READING_TIME)
             t.keys("d")
             t.wait_for("libc.so.6")  # the native stack came over
             t.keys("y")
@@ -39,7 +35,6 @@ class Ask(unittest.TestCase):
             t.line(f"warder run --ask socket -- cat {secret}")
             t.tmux("next-window")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("n")
             t.tmux("previous-window")
             t.wait_for("Permission denied")
@@ -61,10 +56,10 @@ class Ask(unittest.TestCase):
             self.assertEqual(1, shown.count("asks to read"), shown)
             self.assertLess(shown.index("(first)"), shown.index("(second)"))
             self.assertLess(shown.index("(second)"), shown.index("asks to read"))
-            time.sleep(READING_TIME)
+            t.wait_for("[y] once")  # keys count
             t.keys("y")
             t.wait_for("questions wait", absent=True)
-            time.sleep(READING_TIME)
+            t.wait_for("[y] once")  # keys count
             t.keys("y")
             shown = t.wait_for("asks to read", absent=True)
             self.assertEqual(2, shown.count("allowed once"), shown)
@@ -76,7 +71,6 @@ class Ask(unittest.TestCase):
             t.wait_for("warder ask")
             self.second(t, "warder ask --once; echo st=$?")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("y")
             t.wait_for("st=0")
             t.line("clear; warder ask --once; echo none=$?")
@@ -118,7 +112,7 @@ class Ask(unittest.TestCase):
                 self.assertIn("warder: cat asks to read", shown)
                 self.assertIn("path ", shown)
                 self.assertIn("this path only", shown)
-                time.sleep(READING_TIME)
+                t.wait_for("[y] once")  # keys count
                 t.keys("y")
                 t.wait_for("found it")
                 t.wait_for("┐", absent=True)
@@ -142,7 +136,7 @@ class Ask(unittest.TestCase):
                 shown = t.wait_for_that(lambda s: s.count("asks to read") == 1 and s.count("[y] once") == 1)
                 self.assertIn("  path ", shown)
                 self.assertLessEqual(shown.count("warder: run "), 1, shown)
-            time.sleep(READING_TIME)
+            t.wait_for("[y] once")  # keys count
             t.keys("y")
             t.wait_for("allowed once")
 
@@ -157,7 +151,6 @@ class Ask(unittest.TestCase):
             t.wait_for("warder", absent=True)
             t.line("warder ask --once")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("y")
             t.tmux("previous-window")
             t.wait_for("found it")

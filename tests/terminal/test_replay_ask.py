@@ -2,13 +2,10 @@
 
 import os
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
 from tmux_help import Terminal  # noqa: E402  (the helper lies beside this file)
-
-READING_TIME = 0.5  # keys within 300 ms of a question answer nothing
 
 
 class ReplayAsk(unittest.TestCase):
@@ -22,7 +19,6 @@ class ReplayAsk(unittest.TestCase):
 
     def answer(self, t, *keys):
         t.wait_for("[y] once")
-        time.sleep(READING_TIME)
         t.keys(*keys)
 
     def test_a_rule_settles_what_it_covers(self):
@@ -32,7 +28,6 @@ class ReplayAsk(unittest.TestCase):
             shown = t.wait_for("[y] once")
             self.assertIn("one", shown)
             self.assertIn("not known here", shown)
-            time.sleep(READING_TIME)
             t.keys("2", "s")
             shown = t.wait_for("st=0")
             self.assertIn("your answers as rules:", shown)
@@ -46,7 +41,7 @@ class ReplayAsk(unittest.TestCase):
             self.answer(t, "y")
             t.wait_for("allowed once")
             self.answer(t, "n")
-            time.sleep(READING_TIME)
+            t.wait_for("[y] once")  # keys count
             self.answer(t, "n")
             shown = t.wait_for("st=1")
             self.assertEqual(shown.count("refused read"), 2 + shown.count("warder: refused read"), shown)

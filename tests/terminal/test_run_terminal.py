@@ -11,8 +11,6 @@ import unittest
 sys.path.insert(0, os.path.dirname(__file__))
 from tmux_help import PATIENCE, Terminal  # noqa: E402  (the helper lies beside this file)
 
-READING_TIME = 0.5  # keys within 300 ms of a question are the program's
-
 
 def wait_until(holds):
     end = time.monotonic() + PATIENCE
@@ -134,7 +132,6 @@ class Programs(unittest.TestCase):
             t.write_outside("notes", "outside words\n")
             t.line("warder run --leftovers wait -- sh -c '(cat ../outside/notes; echo la''te) & exit 4'")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("y")
             self.assertIn("outside words", t.wait_for("late"))
             self.assertIn("st=4", t.run("echo st=$?"))
@@ -194,7 +191,6 @@ class Questions(unittest.TestCase):
     def ask(self, t, command, key):
         t.line(command)
         t.wait_for("[y] once")
-        time.sleep(READING_TIME)
         t.keys(key)
         t.wait_for("[y] once", absent=True)
 
@@ -223,7 +219,6 @@ class Questions(unittest.TestCase):
             t.line("clear; warder run -- cat ../outside/notes")
             t.wait_for("[y] once")
             self.assertNotIn("libc.so.6", t.screen())
-            time.sleep(READING_TIME)
             t.keys("d")
             shown = t.wait_for("libc.so.6")
             self.assertRegex(shown, r"(?m)^  (from    |         ←) open\w*\+0x[0-9a-f]+ \(libc\.so\.6\+0x[0-9a-f]+\)$")
@@ -258,7 +253,6 @@ class Questions(unittest.TestCase):
             time.sleep(0.3)
             t.line("typed ahead")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("y")
             t.wait_for("outside words")
             t.wait_for("got:typed ahead")
@@ -268,7 +262,6 @@ class Questions(unittest.TestCase):
             t.write_outside("notes", "outside words\n")
             t.line("warder run -- sh -c '(sleep 0.5; cat ../outside/notes) & read line; echo got:$line; wait'")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("y")
             t.wait_for("outside words")
             t.line("mine")
@@ -293,7 +286,6 @@ class Questions(unittest.TestCase):
             t.wait_for("~")
             t.keys("i", "mine", "Escape", ":r ../outside/notes", "Enter")
             t.wait_for("[y] once")
-            time.sleep(READING_TIME)
             t.keys("y")
             t.wait_for("outside words")
             t.wait_for("mine")
@@ -307,7 +299,6 @@ class Questions(unittest.TestCase):
             t.line("warder run -- cat ../outside/*")
             shown = t.wait_for("[y] once")
             self.assertIn("\\e[2Jb\\nc\\u{202E}d", shown.replace("\n", ""))
-            time.sleep(READING_TIME)
             t.keys("n")
             t.wait_for("ready>")
 
@@ -325,7 +316,6 @@ class Screens(unittest.TestCase):
     def question(self, t, command):
         t.line("clear; " + command)
         t.wait_for("[y] once")
-        time.sleep(READING_TIME)
 
     def test_help_and_details_fit(self):
         with Terminal() as t:
@@ -369,7 +359,7 @@ class Screens(unittest.TestCase):
                 t.resize(width, height)
                 shown = t.wait_for_that(lambda s: s.count("asks to read") == 1 and s.count("[y] once") == 1)
                 self.assertIn("  path ", shown)
-            time.sleep(READING_TIME)
+            t.wait_for("[y] once")  # keys count
             t.keys("y")
             shown = t.wait_for("30 120")
             self.assertIn("found it\n", shown)
@@ -381,7 +371,7 @@ class Screens(unittest.TestCase):
             t.write_outside("secret", "found it\n")
             t.line("clear; warder run -- cat ../outside/secret")
             for key in (None, "Space", "?", "?", "d"):
-                time.sleep(READING_TIME)
+                t.wait_for("[y] once")  # keys count
                 if key:
                     t.keys(key)
                 shown = t.wait_for_that(lambda s: "[y] once" in s and "of" in s)
@@ -400,7 +390,7 @@ class Screens(unittest.TestCase):
             t.wait_for("  once     this path only; what is marked is for session and always")
             t.keys("y")
             t.wait_for(f"outside/other")  # is asked about by itself
-            time.sleep(READING_TIME)
+            t.wait_for("[y] once")  # keys count
             self.assertIn("allowed once: read", t.screen())
             t.keys("n")
             t.wait_for("Permission denied")

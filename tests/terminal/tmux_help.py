@@ -56,7 +56,7 @@ class Terminal:
                               check=check, capture_output=True, text=True, timeout=30).stdout
 
     def keys(self, *names):
-        """tmux key names: "C-c", "Enter", or text."""
+        """tmux key names: "C-c", "Enter", or text. A question takes them once it names its keys: wait_for("[y] once")."""
         self.tmux("send-keys", *names)
 
     def line(self, text):

@@ -1,4 +1,5 @@
 #include "supervisor/prompt_paint.h"
+#include "supervisor/promptkeys.h"
 
 #include "supervisor/escape.h"
 #include "tracer/json.h"
@@ -79,6 +80,23 @@ Test(prompt, wide)
 			 "  rule     allow read ~/notes/a.txt exact\n"
 			 "  [y] once  [s] session  [a] always  [n] no  [N] never  [1-3] scope\n"
 			 "  [d] details  [?] help\n");
+}
+
+/* As high as with its keys, where it is painted over; nothing of them is named. */
+Test(prompt, early)
+{
+	const struct question q = reading();
+	struct prompt_view v = {.home = "/home/u", .width = 80, .rows = 24, .early = true};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert(strstr(text, "exact\n  keys count once you pause typing\n\n"), "%s", text);
+	cr_assert(!strstr(text, "[y]"));
+	v.color = true;
+	v.rows = 0;
+	AUTOFREE
+	char *scrolled = painted(&q, &v);
+	cr_assert(strstr(scrolled, "  \x1b[2mkeys count once you pause typing\x1b[0m\n"));
+	cr_assert(!strstr(scrolled, "\n\n"));
 }
 
 Test(prompt, narrow)
@@ -494,7 +512,7 @@ Test(prompt, every_key_is_in_the_help)
 		size_t rows = 0;
 		for (size_t i = 0; i < ARRAY_LEN(helps); i++)
 			rows += strstr(helps[i], called) != NULL;
-		if (prompt_paint_action((char)c) != PROMPT_NOTHING)
+		if (promptkeys_action((char)c) != PROMPT_NOTHING)
 			cr_expect_eq(rows, 1, "key %d", c);
 	}
 }
@@ -504,11 +522,10 @@ Test(prompt, keys)
 {
 	int known = 0;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-		cr_assert_eq(prompt_paint_action(keys[i].key), keys[i].action, "key %d",
-			     keys[i].key);
+		cr_assert_eq(promptkeys_action(keys[i].key), keys[i].action, "key %d", keys[i].key);
 	for (int c = 0; c < 256; c++)
-		known += prompt_paint_action((char)c) != PROMPT_NOTHING;
+		known += promptkeys_action((char)c) != PROMPT_NOTHING;
 	cr_assert_eq(known, 27, "%d: the table above and 1-9, j, k", known);
-	cr_assert_eq(prompt_paint_action('Y'), PROMPT_NOTHING);
-	cr_assert_eq(prompt_paint_action('\x1b'), PROMPT_NOTHING);
+	cr_assert_eq(promptkeys_action('Y'), PROMPT_NOTHING);
+	cr_assert_eq(promptkeys_action('\x1b'), PROMPT_NOTHING);
 }
