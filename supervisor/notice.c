@@ -9,6 +9,7 @@
 #include "supervisor/proc.h"
 #include "tracer/util.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
@@ -40,6 +41,14 @@ static bool wants_listener(const struct call *c)
 	return !strcmp(c->ent->name, "seccomp") &&
 	       (uint32_t)c->args[0] == SECCOMP_SET_MODE_FILTER &&
 	       (c->args[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER);
+}
+
+/* The wall's doing, where we have what it takes from who is behind it (confine.c). */
+static bool makes_namespace(const struct call *c)
+{
+	enum sys_id id = sysent_id(c->ent);
+	return c->result == -EPERM &&
+	       (id == SYS_ID_unshare || id == SYS_ID_setns || id == SYS_ID_clone);
 }
 
 static bool makes_socket(const struct call *c)
@@ -91,6 +100,19 @@ static const struct notice {
 	[RUN_NOTICE_HIDDEN] = {.text = "a process whose memory can't be read was refused %u× "
 				       "something that can't be named",
 			       .told = true},
+	[RUN_NOTICE_OF_PROCESS] =
+		{.text = "an entry on /proc of a process was refused %u×: only a rule for all of "
+			 "/proc, from the start, can allow it",
+		 .told = true},
+	[RUN_NOTICE_OUTSIDE] = {.text = "what /proc tells of a process outside of the sandbox was "
+					"refused %u×: Landlock forbids it, and no path grant can "
+					"help",
+				.told = true},
+	[RUN_NOTICE_NAMESPACE] =
+		{.is = makes_namespace,
+		 .text = "a namespace was refused %u×: root has no CAP_SYS_ADMIN inside, and no "
+			 "path grant can help",
+		 .told = true},
 	[RUN_NOTICE_UNWRITABLE] =
 		{.text = "a program's code could not be changed %u×: the kernel does not let "
 			 "it be written (proc_mem.force_override), so every watched call "
@@ -136,13 +158,29 @@ void notice_call(struct run *r, const struct tracer_event *ev)
 	for (size_t i = 0; i < RUN_NOTICES; i++) {
 		bool is = notices[i].call ? !strcmp(c->ent->name, notices[i].call)
 					  : notices[i].is && notices[i].is(c);
-		if (!is)
+		if (!is || (i == RUN_NOTICE_NAMESPACE && !(r->self.caps >> CAP_SYS_ADMIN & 1)))
 			continue;
 		char *program AUTOFREE = proc_comm(ev->pid);
 		notice_by(r, (enum run_notice)i, program);
 	}
 	if (is_mount(c) && !r->confine.open && c->path[0].need != CALL_NEED_NONE)
 		refusal_noticed(r, ev);
+}
+
+/* The name alone says which of a process's entries it was: its number says nothing afterwards. */
+void notice_refused(struct run *r, const struct waiter *w)
+{
+	const struct verdict_result *v = &w->verdict;
+	const struct need *need = &v->need[0];
+	const char *slash = need->at && need->at->real ? strrchr(need->at->real, '/') : NULL;
+	struct buf who = {0};
+	r->noticed[RUN_NOTICE_HIDDEN] += v->hidden;
+	if (!v->of_process && !v->outside)
+		return;
+	char *program AUTOFREE = proc_comm(w->pid);
+	buf_addf(&who, "%s: %s", program ? program : "?", slash ? slash + 1 : "?");
+	notice_by(r, v->of_process ? RUN_NOTICE_OF_PROCESS : RUN_NOTICE_OUTSIDE, buf_str(&who));
+	buf_free(&who);
 }
 
 /* ---- a list of texts ---- */

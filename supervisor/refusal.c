@@ -291,7 +291,7 @@ static void look_at_refused(struct run *r, struct waiter *w)
 		return;
 	}
 	if (w->verdict.verdict != VERDICT_SANDBOX) {
-		r->noticed[RUN_NOTICE_HIDDEN] += w->verdict.hidden;
+		notice_refused(r, w);
 		record_refused(r, w, NULL, BY_NONE);
 		waiter_refuse(r, w);
 		return;

@@ -81,6 +81,9 @@ enum run_notice {
 	RUN_NOTICE_DATAGRAM,
 	RUN_NOTICE_UNWRITABLE,
 	RUN_NOTICE_HIDDEN,
+	RUN_NOTICE_OF_PROCESS,
+	RUN_NOTICE_OUTSIDE,
+	RUN_NOTICE_NAMESPACE,
 	RUN_NOTICE_COPIED,
 	RUN_NOTICE_PASSED_OVER,
 	RUN_NOTICES
@@ -468,8 +471,10 @@ void answer_add_grant(struct run *r, const struct scope *scope, const struct ans
 
 /* notice.c */
 
-/* A guard call, or a mount that was refused. */
+/* A guard call, or a mount or namespace that was refused. */
 void notice_call(struct run *r, const struct tracer_event *ev);
+/* A call that was refused, though by no policy: is it the wall's doing all the same? */
+void notice_refused(struct run *r, const struct waiter *w);
 /* This program (copied; may be NULL) was noticed once more. */
 void notice_by(struct run *r, enum run_notice kind, const char *program);
 /* The process has a new program: does no_new_privs take something from it? */

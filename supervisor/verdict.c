@@ -220,12 +220,13 @@ static void judge_ioctl(const struct verdict_input *in, struct verdict_result *r
 		r->note = "the device's driver refused it; no path grant can help";
 }
 
-static const char *other_note(const struct call *c)
+static const char *other_note(const struct call *c, bool *ret_outside)
 {
 	struct statfs fs;
 	int fd = c->path[0].at.object;
 	/* What /proc/PID shows of a process is asked like ptrace (fs/proc/base.c). */
-	if (fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC)
+	*ret_outside = fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+	if (*ret_outside)
 		return "Landlock lets nobody look into processes outside of the sandbox";
 	/* Another thread may have changed the text or the names since the kernel's own look. */
 	return "another kernel policy refused it, or it was called by a name that led elsewhere "
@@ -293,13 +294,14 @@ static void judge_rights(const struct verdict_input *in, struct verdict_result *
 		r->verdict = VERDICT_CROSS_DEVICE; /* within one mount: overlayfs, btrfs */
 	if (r->verdict == VERDICT_SANDBOX && is_of_one_process(&in->call->path[0].at)) {
 		r->verdict = VERDICT_OTHER;
+		r->of_process = true;
 		r->note = "an entry of one process on /proc: only a rule for /proc itself, from "
 			  "the start, can allow it";
 	}
 	if (r->verdict == VERDICT_SANDBOX && !r->wall)
 		r->wall = -EACCES;
 	if (r->verdict == VERDICT_OTHER && !r->note)
-		r->note = other_note(in->call);
+		r->note = other_note(in->call, &r->outside);
 }
 
 int verdict_of(const struct verdict_input *in, struct verdict_result *r)

@@ -25,6 +25,8 @@ struct verdict_result {
 	enum verdict verdict;
 	const char *note;	      /* static: what is known, or NULL */
 	bool hidden;		      /* the path could not be read: `other`, with a note */
+	bool of_process;	      /* an entry of one process on /proc: the same */
+	bool outside;		      /* what /proc tells of a process outside: the same */
 	int wall;		      /* what the ruleset alone answers: 0, -EACCES or -EXDEV */
 	int anyway;		      /* -errno that it gets however it is answered; or 0 */
 	struct need need[CALL_PATHS]; /* what was missing; loans of the call's or of `refused` */

@@ -311,7 +311,8 @@ static int on_call_exit(struct tracer *tr, struct tracee *t)
 	}
 	bool could = native && now.result >= 0; /* what it could not do behind the wall */
 	if ((ent->group == SYS_GROUP_MOUNT && (now.result == -EPERM || could)) ||
-	    (ent->group == SYS_GROUP_QUEUE && (now.result == -EACCES || could)))
+	    (ent->group == SYS_GROUP_QUEUE && (now.result == -EACCES || could)) ||
+	    (!native && guardcalls_refused(t, ent, now.result)))
 		r = act_notice(tr, t, ent, now.result);
 	act_run(t);
 	return r;

@@ -336,12 +336,27 @@ bool filter_changes_identity(const struct sysent *ent)
 	return memchr(ids, (int)sysent_id(ent), sizeof(ids)) != NULL;
 }
 
+/*
+ * A holds flags. A namespace, but not in a user namespace made with it, asks for what root has lost
+ * behind the wall: a refusal is to be told.
+ */
+static void namespaces_body(struct program *p)
+{
+	size_t none = skip_unless(p, BPF_JSET, FILTER_NAMESPACES);
+	emit(p, BPF_JMP | BPF_JSET | BPF_K, 1, 0, CLONE_NEWUSER);
+	ret(p, RET_TRACE);
+	land(p, none);
+}
+
 static void identity_body(struct program *p, enum sys_id id)
 {
-	if (p->options->identities && id == SYS_ID_unshare) {
+	if (id == SYS_ID_unshare) {
 		load(p, OFF_LOW(0));
-		ret_if(p, BPF_JSET, CLONE_NEWUSER, RET_TRACE);
-	} else if (p->options->identities) {
+		if (p->options->identities)
+			ret_if(p, BPF_JSET, CLONE_NEWUSER, RET_TRACE);
+		if (!p->options->native)
+			namespaces_body(p);
+	} else if (p->options->identities || (id == SYS_ID_setns && !p->options->native)) {
 		ret(p, RET_TRACE);
 		return;
 	}
@@ -362,6 +377,8 @@ static void guard_body(struct program *p, enum sys_id id, bool wide)
 	if (id == SYS_ID_clone) {
 		load(p, OFF_LOW(0));
 		ret_if(p, BPF_JSET, CLONE_UNTRACED, RET_TRACE);
+		if (!p->options->native)
+			namespaces_body(p);
 		shared_table_body(p, p->options->native ? RET_ALLOW : RET_TRACE);
 		return;
 	}

@@ -35,6 +35,7 @@
 #include "tracer/sysent.h"
 
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,6 +45,10 @@
 #define FILTER_TRACE_DATA   0x5753 /* SECCOMP_RET_DATA of our stops */
 #define FILTER_REPORT_DATA  0x5752 /* the same, of a stub's report */
 #define FILTER_MESSAGE_DATA 0x5751 /* the same, of the further filter (tracer/messages.h) */
+
+/* Flags of clone and unshare: a namespace, which belongs to the caller's user namespace. */
+#define FILTER_NAMESPACES                                                                          \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET)
 
 struct filter_options {
 	uint32_t grant; /* the mark of a call that waits at the door for its descriptor */

@@ -16,10 +16,20 @@
 #define ACCESS_NET_CONNECT_TCP	   (1u << 1)
 #define SCOPE_ABSTRACT_UNIX_SOCKET (1u << 0)
 
+/* To its end: whether the kernel refused it is told from there. */
+static int see_end(struct tracee *t)
+{
+	tracee_to(t, TRACEE_CALL);
+	act_resume(t, 0);
+	return 0;
+}
+
 static int guard_clone(struct tracer *tr, struct tracee *t, const struct sysent *ent)
 {
 	uint64_t flags = t->at.args[0];
 
+	if (!(flags & CLONE_UNTRACED) && (flags & FILTER_NAMESPACES))
+		return see_end(t);
 	if (!(flags & CLONE_UNTRACED)) {
 		act_run(t);
 		return 0;
@@ -150,6 +160,8 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	if (filter_changes_identity(ent)) {
 		t->turn++;
 		near_part(t->near); /* whose it is then, we may have no say in its processors */
+		if (id == SYS_ID_unshare || id == SYS_ID_setns)
+			return see_end(t);
 		act_run(t);
 		return 0;
 	}
@@ -176,11 +188,8 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	}
 	if (id == SYS_ID_landlock_create_ruleset)
 		return guard_create_ruleset(tr, t);
-	if (id == SYS_ID_landlock_restrict_self) {
-		tracee_to(t, TRACEE_CALL);
-		act_resume(t, 0);
-		return 0;
-	}
+	if (id == SYS_ID_landlock_restrict_self)
+		return see_end(t);
 	if (id == SYS_ID_io_uring_setup && !tr->options.native)
 		result = -ENOSYS;
 	/* With the supervisor's limits its report and audit end; Landlock has no say in it. */
@@ -192,6 +201,17 @@ int guardcalls_enter(struct tracer *tr, struct tracee *t, const struct sysent *e
 	int r = act_notice(tr, t, ent, result);
 	act_run(t);
 	return r;
+}
+
+bool guardcalls_refused(const struct tracee *t, const struct sysent *ent, int64_t result)
+{
+	enum sys_id id = sysent_id(ent);
+
+	if (result != -EPERM)
+		return false;
+	return id == SYS_ID_setns ||
+	       ((id == SYS_ID_clone || id == SYS_ID_unshare) &&
+		(t->at.args[0] & FILTER_NAMESPACES) && !(t->at.args[0] & CLONE_NEWUSER));
 }
 
 struct confined {

@@ -100,7 +100,8 @@ enum tracer_event_kind {
 	/*
 	 * A guard call: `call->ent` tells which (io_uring_setup, ptrace, seccomp, clone with
 	 * CLONE_UNTRACED ...); or one of the mount group that got EPERM, as every Landlock domain
-	 * gives it: no path grant can help. Already answered; a loan until the next tracer_next.
+	 * gives it, or for a namespace (clone, unshare, setns): no path grant can help. Already
+	 * answered; a loan until the next tracer_next.
 	 */
 	TRACER_NOTICED,
 	/* The exec of a spawned child failed with `error`; EXITED follows. */

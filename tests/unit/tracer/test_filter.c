@@ -11,6 +11,7 @@
 #include <linux/btrfs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -101,7 +102,7 @@ static uint32_t plain_answer(const struct sysent *ent)
 	case SYS_GROUP_QUEUE:
 		return TRACED;
 	case SYS_GROUP_GUARD:
-		if (filter_changes_identity(ent))
+		if (filter_changes_identity(ent) && sysent_id(ent) != SYS_ID_setns)
 			return SECCOMP_RET_ALLOW;
 		switch ((int)sysent_id(ent)) {
 		case SYS_ID_clone:
@@ -159,7 +160,8 @@ Test(filter, native)
 			uint32_t want = plain_answer(ent);
 			if (want == SECCOMP_RET_USER_NOTIF || id == SYS_ID_clone3)
 				want = TRACED;
-			if (id == SYS_ID_pidfd_getfd || id == SYS_ID_userfaultfd)
+			if (id == SYS_ID_pidfd_getfd || id == SYS_ID_userfaultfd ||
+			    id == SYS_ID_setns)
 				want = SECCOMP_RET_ALLOW;
 			if (nr >= 0)
 				cr_expect_eq(ask(arches[i].audit, nr, nothing), want, "%s",
@@ -195,7 +197,36 @@ Test(filter, identities_where_they_can_change)
 		}
 	}
 	cr_expect_eq(n, arches[0].arch == SYS_ARCH_X86_64 ? 33 : 12);
-	cr_expect_eq(ask(arches[0].audit, OWN_NR(SYS_ID_unshare), net), SECCOMP_RET_ALLOW);
+	cr_expect_eq(ask(arches[0].audit, OWN_NR(SYS_ID_unshare), net), TRACED);
+}
+
+/* Who asks for one without a user namespace needs what root has lost behind the wall. */
+Test(filter, namespaces_are_seen)
+{
+	static const struct filter_options unwalled = {.grant = GRANT, .native = true};
+	static const struct {
+		int id;
+		uint64_t flags;
+		uint32_t want;
+	} rows[] = {
+		{SYS_ID_clone, CLONE_NEWNS | SIGCHLD, TRACED},
+		{SYS_ID_clone, CLONE_NEWPID | CLONE_NEWNET | SIGCHLD, TRACED},
+		{SYS_ID_clone, CLONE_NEWUSER | CLONE_NEWNS | SIGCHLD, SECCOMP_RET_ALLOW},
+		{SYS_ID_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, SECCOMP_RET_ALLOW},
+		{SYS_ID_unshare, CLONE_NEWUTS, TRACED},
+		{SYS_ID_unshare, CLONE_NEWUSER | CLONE_NEWUTS, SECCOMP_RET_ALLOW},
+		{SYS_ID_unshare, CLONE_FS | CLONE_FILES, SECCOMP_RET_ALLOW},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const uint64_t args[6] = {rows[i].flags};
+		cr_assert_eq(filter_build(&options, program, FILTER_MAX, &program_len), 0);
+		cr_expect_eq(ask(arches[0].audit, OWN_NR(rows[i].id), args), rows[i].want, "%zu",
+			     i);
+		cr_assert_eq(filter_build(&unwalled, program, FILTER_MAX, &program_len), 0);
+		cr_expect_eq(ask(arches[0].audit, OWN_NR(rows[i].id), args), SECCOMP_RET_ALLOW,
+			     "%zu", i);
+	}
 }
 
 /* The child of a spawn enters its sandbox behind the filter; nobody else knows the mark. */
