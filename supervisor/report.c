@@ -370,6 +370,10 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 static void add_why(struct buf *out, const struct denial *d, const char *home)
 {
 	bool decided = d->by == BY_POLICY || d->forbidden;
+	if (d->verdict == VERDICT_OTHER && d->note) {
+		escape_add_str(out, d->note);
+		return;
+	}
 	if (d->verdict != VERDICT_SANDBOX) {
 		buf_add_str(out, d->verdict == VERDICT_PERMISSIONS    ? "the file's own permissions"
 				 : d->verdict == VERDICT_CROSS_DEVICE ? "between two file systems"

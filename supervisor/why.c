@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ACCEPTED ".accepted" /* supervisor/proposal.h */
@@ -221,6 +222,13 @@ static int change_by_forgetting(const struct why *w, struct why_answer *a, struc
 	return err;
 }
 
+/* What procfs shows of one process: no rule for it outlives that, and none is made of it then. */
+static bool is_of_one_process(const char *path)
+{
+	int pid, len = 0;
+	return sscanf(path, "/proc/%d%n", &pid, &len) == 1 && (!path[len] || path[len] == '/');
+}
+
 static int find_change(const struct why *w, struct why_answer *a)
 {
 	struct buf b = {0};
@@ -228,6 +236,11 @@ static int find_change(const struct why *w, struct why_answer *a)
 	if (a->permits) {
 		a->stuck = "its mode, owner or ACL: no rule changes what the file's own "
 			   "permissions refuse";
+		return 0;
+	}
+	if (a->effect == EFFECT_ASK && is_of_one_process(w->path)) {
+		a->stuck = "only a rule for all of /proc, from the start, can: what is of one "
+			   "process ends with it";
 		return 0;
 	}
 	int err = try_rule(w, a, exact, &works);

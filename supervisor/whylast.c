@@ -122,10 +122,20 @@ static bool is_str(const struct json *object, const char *key, const char *value
 	return s && !strcmp(s, value);
 }
 
+/* No rule has a say in it: then the report's note is all there is to say. */
+static bool is_others(const struct json *d)
+{
+	return is_str(d, "verdict", "other");
+}
+
 static void add_reason(struct buf *out, const struct json *d)
 {
 	const char *note = json_get_str(d, "note"), *rule = json_get_str(d, "rule");
 	uint32_t gained = access_of(d, "gained");
+	if (is_others(d) && note) {
+		escape_add_str(out, note);
+		return;
+	}
 	if (is_str(d, "verdict", "permissions"))
 		buf_add_str(out, "the file's own mode, owner or ACL, whatever a rule says");
 	else if (is_str(d, "verdict", "cross-device"))
@@ -162,7 +172,12 @@ static void add_head(struct buf *out, size_t number, const struct json *d)
 	escape_add_str(out, progname_of(json_get_str(d, "argv0"), json_get_str(d, "exe")));
 	buf_addf(out, " was refused ");
 	access_format(out, access_of(d, "access"));
-	buf_addf(out, " (%s, %" PRId64 "×): ", call ? call : "?", count);
+	buf_addf(out, " (%s, %" PRId64 "×)", call ? call : "?", count);
+	if (is_others(d) && json_get_str(d, "path")) {
+		buf_add_char(out, ' ');
+		escape_add_str(out, json_get_str(d, "path"));
+	}
+	buf_add_str(out, ": ");
 	add_reason(out, d);
 	buf_add_char(out, '\n');
 }
@@ -210,7 +225,8 @@ static int tell_denial(struct telling *t, size_t number, const struct json *d)
 	} else {
 		add_head(t->out, number, d);
 	}
-	for (size_t i = 0; !err && i < ARRAY_LEN(path); i++)
+	t->all_allowed &= !is_others(d);
+	for (size_t i = 0; !err && !is_others(d) && i < ARRAY_LEN(path); i++)
 		if (path[i] && path[i][0] == '/' && mask)
 			err = tell_path(t, path[i], mask, i == 0, is_str(d, "verdict", "sandbox"));
 	if (t->json) {
@@ -243,9 +259,21 @@ static void add_run(struct buf *out, const struct json *report)
 	buf_add_str(out, ")\n");
 }
 
+/* What was refused beside the paths (mounts, namespaces), and what explains a program's failure. */
+static void add_notes(struct buf *out, const struct json *list)
+{
+	buf_add_str(out, json_len(list) ? "\n" : "");
+	for (const struct json *note = json_first(list); note; note = json_next(note)) {
+		buf_add_str(out, "note: ");
+		escape_add_str(out, json_str(note) ? json_str(note) : "");
+		buf_add_char(out, '\n');
+	}
+}
+
 static int tell_all(struct telling *t, const struct json *report)
 {
 	const struct json *list = json_get(report, "denials");
+	const struct json *notes = json_get(json_get(report, "engine"), "notes");
 	size_t refused = 0, allowed = 0;
 	int err = 0;
 	for (const struct json *d = json_first(list); !err && d; d = json_next(d)) {
@@ -255,9 +283,12 @@ static int tell_all(struct telling *t, const struct json *report)
 			err = tell_denial(t, ++refused, d);
 	}
 	if (!t->json && !refused)
-		buf_add_str(t->out, "nothing was refused\n");
+		buf_add_str(t->out,
+			    json_len(notes) ? "no path was refused\n" : "nothing was refused\n");
 	if (!t->json && allowed)
 		buf_addf(t->out, "\n%zu more asked about or watched, and allowed\n", allowed);
+	if (!t->json)
+		add_notes(t->out, notes);
 	return err;
 }
 
@@ -283,6 +314,10 @@ static int explain(struct telling *t, const struct json *report, bool json)
 	jsonw_begin_array(&w);
 	int err = tell_all(t, report);
 	jsonw_end_array(&w);
+	if (json_get(json_get(report, "engine"), "notes")) {
+		jsonw_key(&w, "notes");
+		json_write(&w, json_get(json_get(report, "engine"), "notes"));
+	}
 	jsonw_end_object(&w);
 	buf_add_char(t->out, '\n');
 	return err;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Calls that no path grant can help: mounts, other roots and namespaces, io_uring."""
 
+import json
 import os
+import shutil
 import unittest
 
-from run_help import RunCase, both_users, fixture, main, needs
+from run_help import WARDER, RunCase, both_users, fixture, main, needs
 
 NOTE = "no path grant can help"
 
@@ -94,6 +96,63 @@ class Mounts(RunCase):
         self.assertEqual((native.status, native.out), (done.status, done.out), done)
         self.assertNothingAsked(done)
         self.assertEqual([], done.report["denials"])
+
+
+@both_users
+class Namespaces(RunCase):
+    """What the wall alone refuses is told on the terminal, and why --last says the same."""
+
+    def assertTold(self, done, words):
+        lines = [line for line in done.err.splitlines() if line.startswith("warder:")]
+        self.assertEqual(1, len(lines), done)
+        self.assertRegex(lines[0], words)
+        self.assertNothingAsked(done)
+        self.assertEqual([], done.report["suggested"])
+
+    @needs("unshare")
+    def test_the_maps_of_a_user_namespace(self):
+        if not can_make_user_namespaces(self):
+            self.skipTest("no user namespaces here")
+        for run in (self.run_report, self.hold):
+            done = run("--", "unshare", "-U", "-r", "true")
+            self.assertNotEqual(0, done.status)
+            self.assertTold(done, r"of a process was refused 1× \(unshare: uid_map\)")
+            [d] = done.report["denials"]
+            last = self.native(WARDER, "why", "--last")
+            self.assertStatus(last, 1)
+            self.assertIn(f"unshare was refused write (openat, 1×) {d['path']}: {d['note']}\n", last.out)
+            self.assertNotIn("another policy", last.out)
+            self.assertNotIn("warder policy", last.out)
+            self.assertEqual([], json.loads(self.native(WARDER, "why", "--last", "--json").out)["denials"][0]["now"])
+        self.assertStatus(self.run_report("--rule", "allow rw /proc", "--", "unshare", "-U", "-r", "true"))
+        # A rule for such a name means nothing once the process is gone.
+        asked = self.native("sh", "-c", f"exec {WARDER} why /proc/$$/uid_map write")
+        self.assertStatus(asked, 1)
+        self.assertIn("only a rule for all of /proc", asked.out)
+        self.assertNotIn("warder policy", asked.out)
+
+    @needs("unshare")
+    def test_a_namespace_that_root_could_make_outside(self):
+        for words in (["unshare", "-m"], ["unshare", "-n"], ["bwrap", "--ro-bind", "/", "/"],
+                      ["nsenter", "--uts=/proc/self/ns/uts"]):
+            if not shutil.which(words[0]) or (self.uid == 0 and self.native(*words, "true").status):
+                continue
+            done = self.run_report("--", *words, "true")
+            self.assertNotEqual(0, done.status)
+            if self.uid == 0:
+                self.assertTold(done, rf"namespace was refused \d× \({words[0]}\)")
+                last = self.native(WARDER, "why", "--last")
+                self.assertIn("no path was refused\n\nnote: a namespace was refused", last.out)
+            else:
+                self.assertNotIn("a namespace was refused", done.err)  # natively, too, or by its maps
+
+    @needs("ps")
+    def test_processes_outside(self):
+        done = self.run_report("--", "cat", f"/proc/{os.getpid()}/environ")
+        if self.uid == 0:
+            self.assertTold(done, r"outside of the sandbox was refused 1× \(cat: environ\)")
+        else:
+            self.assertEqual("permissions", done.report["denials"][0]["verdict"])
 
 
 @both_users
