@@ -75,12 +75,12 @@ struct plan_part {
 /* A rule that would have allowed some denials. */
 struct plan_rule {
 	char *path;	      /* owned, absolute */
-	enum scope_kind kind; /* SCOPE_EXACT only for a directory that exists */
+	enum scope_kind kind; /* plan_rules(): SCOPE_EXACT only for a directory that exists */
+	bool whole;	      /* several things became it, or it is a directory to be */
 	uint32_t needed;      /* what was asked for */
-	uint32_t access; /* what the rule allows: needed, in whole letters except for one directory
-			  */
-	size_t paths;	 /* distinct ones it stands for */
-	size_t first;	 /* place of its first denial */
+	uint32_t access;      /* what the rule allows: needed; of a tree in whole letters */
+	size_t paths;	      /* distinct ones it stands for */
+	size_t first;	      /* place of its first denial */
 	/* In the denials' order; `rest` is the sum of those beyond, its count is 0 without. */
 	struct plan_part part[PLAN_PARTS_MAX], rest;
 	size_t parts;
@@ -104,10 +104,15 @@ void plan_mark_closed(struct denial_list *l, const struct policy *policy);
 #define PLAN_SIBLINGS 4
 #define PLAN_BELOW    16
 int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret);
+/*
+ * The same as advice after a run: one thing that was to be written stays that one thing, with the
+ * accesses that were needed, as the question's first scope has it.
+ */
+int plan_hints(const struct denial_list *l, const char *home, struct plan_rules *ret);
 void plan_rules_release(struct plan_rules *r);
 /* A path with home as ~, for people and policy lines. */
 void plan_add_short(struct buf *out, const char *path, const char *home);
 
-/* The same as policy lines ("allow r ~/.ssh/config"): owned strings, NULL-terminated. */
+/* Of plan_hints(), as policy lines ("allow r ~/.ssh/config"): owned strings, NULL-terminated. */
 int plan_suggest(const struct denial_list *l, const char *home, char ***ret_rules);
 void plan_free_rules(char **rules);

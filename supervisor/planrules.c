@@ -16,6 +16,7 @@ struct rules {
 	size_t len;
 	const struct denial_list *from;
 	const char *home;
+	bool as_asked; /* one thing alone is opened as its question would open it */
 	bool failed;
 };
 
@@ -79,15 +80,23 @@ static bool holds_closed(const struct rules *r, const char *dir, size_t n)
 }
 
 /* A new thing whose name was made up for the moment: its directory is meant. */
-static void fold_temporary(const struct rules *r, const struct denial *d, char *path)
+static void fold_temporary(const struct rules *r, const struct denial *d, struct plan_rule *rule)
 {
-	char *slash = strrchr(path, '/');
+	char *slash = strrchr(rule->path, '/');
 	if (!(d->access & ACCESS_CREATE) || !slash || !tempname_is(slash + 1))
 		return;
-	size_t n = (size_t)(slash - path);
-	if (n && !breadth_is_wide(path, n, r->home) && !breadth_is_volatile(path) &&
-	    !holds_closed(r, path, n))
-		*slash = 0;
+	size_t n = (size_t)(slash - rule->path);
+	if (!n || breadth_is_wide(rule->path, n, r->home) || breadth_is_volatile(rule->path) ||
+	    holds_closed(r, rule->path, n))
+		return;
+	*slash = 0;
+	rule->whole = true;
+}
+
+/* Nobody makes a directory to leave it empty. */
+static bool is_directory_to_be(const struct denial *d, const char *path)
+{
+	return path == d->path && d->call && !strncmp(d->call, "mkdir", 5);
 }
 
 static void gather_one(struct rules *r, const struct denial *d, const char *path, size_t place)
@@ -96,6 +105,7 @@ static void gather_one(struct rules *r, const struct denial *d, const char *path
 	struct plan_rule rule = {
 		.path = strdup(path),
 		.kind = one_directory ? SCOPE_EXACT : SCOPE_TREE,
+		.whole = is_directory_to_be(d, path),
 		.needed = d->access,
 		.paths = 1,
 		.first = place,
@@ -108,7 +118,7 @@ static void gather_one(struct rules *r, const struct denial *d, const char *path
 		.parts = 1,
 	};
 	if (rule.path)
-		fold_temporary(r, d, rule.path);
+		fold_temporary(r, d, &rule);
 	r->failed |= !rule.path;
 	r->item[r->len++] = rule;
 }
@@ -203,6 +213,7 @@ static void merge_same_path(struct rules *r)
 		}
 		/* One path twice is one path; a tree covers the directory alone too. */
 		a->kind = a->kind == SCOPE_TREE ? a->kind : b->kind;
+		a->whole |= b->whole;
 		b->paths = 0;
 		absorb(a, b);
 		for (size_t k = 0; k < a->parts; k++)
@@ -242,6 +253,7 @@ static void fold_into(struct rules *r, size_t from, size_t to, size_t n)
 	}
 	tree->path[n] = 0;
 	tree->kind = SCOPE_TREE;
+	tree->whole = true;
 }
 
 /* All of [from, to) are the directory that is the first n bytes of their paths, or below it. */
@@ -319,26 +331,42 @@ void plan_mark_closed(struct denial_list *l, const struct policy *policy)
 	}
 }
 
-int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret)
+/* What is written alone is opened as far as it was needed; what is read, as one reads a file. */
+static void set_access(const struct rules *r, struct plan_rule *rule)
 {
-	struct rules r = {.from = l, .home = home};
-	int error = gather(&r, l);
+	if (r->as_asked && !rule->whole && (rule->needed & ACCESS_W))
+		rule->kind = SCOPE_EXACT;
+	rule->access = rule->kind == SCOPE_EXACT ? rule->needed : letters_of(rule->needed);
+}
+
+static int make_rules(struct rules *r, struct plan_rules *ret)
+{
+	int error = gather(r, r->from);
 	if (error) {
-		plan_rules_release(&(struct plan_rules){.item = r.item, .len = r.len});
+		plan_rules_release(&(struct plan_rules){.item = r->item, .len = r->len});
 		return error;
 	}
-	qsort(r.item, r.len, sizeof(*r.item), by_path);
-	merge_same_path(&r);
-	if (r.len)
-		fold(&r, 0, r.len, 0);
-	compact(&r);
-	for (size_t i = 0; i < r.len; i++)
-		r.item[i].access = r.item[i].kind == SCOPE_EXACT ? r.item[i].needed
-								 : letters_of(r.item[i].needed);
-	drop_covered(&r);
-	qsort(r.item, r.len, sizeof(*r.item), by_first);
-	*ret = (struct plan_rules){.item = r.item, .len = r.len};
+	qsort(r->item, r->len, sizeof(*r->item), by_path);
+	merge_same_path(r);
+	if (r->len)
+		fold(r, 0, r->len, 0);
+	compact(r);
+	for (size_t i = 0; i < r->len; i++)
+		set_access(r, &r->item[i]);
+	drop_covered(r);
+	qsort(r->item, r->len, sizeof(*r->item), by_first);
+	*ret = (struct plan_rules){.item = r->item, .len = r->len};
 	return 0;
+}
+
+int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret)
+{
+	return make_rules(&(struct rules){.from = l, .home = home}, ret);
+}
+
+int plan_hints(const struct denial_list *l, const char *home, struct plan_rules *ret)
+{
+	return make_rules(&(struct rules){.from = l, .home = home, .as_asked = true}, ret);
 }
 
 /* ---- as text ---- */
@@ -371,7 +399,7 @@ static char *format_rule(const struct plan_rule *r, const char *home)
 int plan_suggest(const struct denial_list *l, const char *home, char ***ret_rules)
 {
 	struct plan_rules rules = {0};
-	int error = plan_rules(l, home, &rules);
+	int error = plan_hints(l, home, &rules);
 	if (error)
 		return error;
 	char **list = calloc(rules.len + 1, sizeof(*list));

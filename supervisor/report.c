@@ -455,7 +455,7 @@ static void add_lines(const struct report *r, const struct plan_rules *rules, co
 void report_summary(const struct report *r, const char *home, struct buf *out)
 {
 	struct plan_rules rules = {0};
-	if (plan_rules(&r->denials, home, &rules) < 0) {
+	if (plan_hints(&r->denials, home, &rules) < 0) {
 		out->failed = true;
 		return;
 	}

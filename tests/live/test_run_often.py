@@ -147,7 +147,7 @@ class Names(RunCase):
                                  self.suggested("/usr/bin/python3", "-c", f"import os; os.open({out + '/' + name!r}, os.O_CREAT | os.O_WRONLY)"))
         for name in ("README2024.md", "libfoo.so.1.2.3", "main.c", "x86_64", "v10.0.1"):
             with self.subTest(name):
-                self.assertEqual([f"allow w {out}/{name}"],
+                self.assertEqual([f"allow write,create {out}/{name} exact"],
                                  self.suggested("/usr/bin/python3", "-c", f"import os; os.open({out + '/' + name!r}, os.O_CREAT | os.O_WRONLY)"))
 
     def test_one_that_exists_is_what_it_is(self):
@@ -156,7 +156,7 @@ class Names(RunCase):
 
     def test_never_a_wide_directory(self):
         path = os.path.join(self.home, "ccQx7Zab.o")
-        self.assertEqual(["allow w ~/ccQx7Zab.o"], self.suggested("touch", path))
+        self.assertEqual(["allow write,create ~/ccQx7Zab.o exact"], self.suggested("touch", path))
 
     def test_the_question_offers_the_directory_next(self):
         path = os.path.join(self.outside, "ccQx7Zab.o")

@@ -21,12 +21,27 @@ class Summary(RunCase):
         lines = self.lines(f"cat {f}; cat {f}; echo y >{f}; chmod 600 {f}; true")
         self.assertEqual(
             [f"warder: refused read {f} (cat, 2×, then exited 1), write (sh, 1×) and meta (chmod, 1×, then exited 1);"
-             f" to allow: warder policy allow rw {f}"], lines)
+             f" to allow: warder policy allow read,write,meta {f} exact"], lines)
 
     def test_what_one_call_needs_stays_together(self):
         lines = self.lines(f"echo y >{self.outside}/new; true")
         self.assertEqual([f"warder: refused write,create {self.outside}/new (sh, 1×);"
-                          f" to allow: warder policy allow w {self.outside}/new"], lines)
+                          f" to allow: warder policy allow write,create {self.outside}/new exact"], lines)
+
+    def test_a_hint_opens_what_the_question_would(self):
+        for name in ("f", "g", "h"):
+            self.write(f"outside/{name}", "x")
+        for command in ("echo y >new", "rm f", "mv g g2", "chmod 600 h", "cat h", "echo z >h", "echo z >>h", "ln h link"):
+            with self.subTest(command):
+                run = ("--", "sh", "-c", f"cd {self.outside}; {command}")
+                scope = self.hold(*run, answer=deny).asked[0]["scopes"][0]
+                done = self.run_report(*run)
+                want = scope["rule"].replace("allow  ", "allow ").splitlines()
+                if command == "cat h":
+                    want = [f"allow r {self.outside}/h"]
+                self.assertEqual(sorted(want), sorted(done.report["suggested"]))
+                for line in want:
+                    self.assertIn(f"to allow: warder policy {line}\n", done.err)
 
     def test_what_was_folded_says_how_many_paths_of_each(self):
         for name in "abcd":

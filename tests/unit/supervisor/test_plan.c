@@ -399,7 +399,8 @@ Test(plan, suggest_single)
 	add(&l, ACCESS_LIST, "/home/u");
 	add(&l, ACCESS_READ, "/srv/x y");
 	add(&l, ACCESS_CONNECT, "/run/docker.sock");
-	expect_suggested(&l, "allow r ~/.ssh/config; allow w ~/.npm; allow list ~ exact; "
+	expect_suggested(&l, "allow r ~/.ssh/config; allow write,create ~/.npm exact; "
+			     "allow list ~ exact; "
 			     "allow r /srv/x\\ y; allow connect /run/docker.sock");
 }
 
@@ -408,7 +409,7 @@ Test(plan, suggest_one_path_once)
 	struct denial_list l = {0};
 	add(&l, ACCESS_READ, "/srv/p/f");
 	add(&l, ACCESS_READ | ACCESS_WRITE, "/srv/p/f");
-	expect_suggested(&l, "allow rw /srv/p/f");
+	expect_suggested(&l, "allow read,write /srv/p/f exact");
 }
 
 Test(plan, suggest_both_paths)
@@ -419,7 +420,7 @@ Test(plan, suggest_both_paths)
 			   .access = ACCESS_MOVE,
 			   .call = "rename"};
 	cr_assert(denial_add(&l, &d));
-	expect_suggested(&l, "allow w /srv/p/f; allow w /srv/q/g");
+	expect_suggested(&l, "allow move /srv/p/f exact; allow move /srv/q/g exact");
 }
 
 /* Three of one directory stay three, four become the directory. */
