@@ -32,6 +32,7 @@ class Mode:
     share: float = 1    # of a divisible workload, since it is slow
     reports: bool = False
     always: bool = False  # measured in every round, however slow
+    answers: bool = False  # only of what any supervisor must be asked about
     asks: bool = False    # somebody could be asked, and nobody answers: not for what is refused
     beyond: Optional[str] = None  # not measured where this way, which does a part of it, took long
 
@@ -59,6 +60,8 @@ def modes(warder, work):
     return [
         Mode("native", "native", lambda place, options: [], always=True),
         Mode("wall", "Landlock alone", lambda place, options: [work, "wall", place.project]),
+        Mode("least", "told of, nothing decided", lambda place, options: [work, "least", place.project],
+             answers=True),
         Mode("fast", "warder", run("on"), reports=True, always=True),
         Mode("hold", "warder, asking", hold, reports=True, asks=True),
         Mode("slow", "warder --fast off", run("off"), reports=True),
@@ -170,7 +173,8 @@ class Bench:
 
     def __init__(self, workload, place, modes_, rounds, say):
         self.workload, self.place, self.rounds, self.say = workload, place, rounds, say
-        self.modes = [m for m in modes_ if not (m.asks and workload.refused)]
+        self.modes = [m for m in modes_ if not (m.asks and workload.refused)
+                      and not (m.answers and not workload.attributes)]
         self.cells = {m.name: Cell(share=m.share if workload.divisible else 1) for m in self.modes}
         self.native = {}  # share -> the outcome that every mode must have
         for path in (place.project, place.outside):

@@ -8,7 +8,10 @@
  *   bench_work threads T N FILE     T threads at once, each N times open and close
  *   bench_work wall DIR PROGRAM...  PROGRAM behind Landlock, which asks about every right and
  * grants them all, below DIR by one rule and below / by another: what the kernel's own part costs
+ *   bench_work least DIR PROGRAM... the same, and its attribute calls are told to a supervisor that
+ * has nothing to say about them (bench/least.h)
  */
+#include "bench/least.h"
 #include "landlock/llsys.h"
 
 #include <errno.h>
@@ -141,7 +144,8 @@ static int allow_all(int ruleset, const char *dir, uint64_t rights)
 	return err;
 }
 
-static int wall(const char *dir, char **program)
+/* As Landlock alone would: everything is allowed, and asked about. 0 or -errno. */
+static int confine(void *dir)
 {
 	uint64_t rights;
 	int ruleset = new_ruleset(&rights);
@@ -150,14 +154,27 @@ static int wall(const char *dir, char **program)
 		err = allow_all(ruleset, dir, rights);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
-	if (!err)
-		err = llsys_restrict_self(ruleset, 0);
+	return err ? err : llsys_restrict_self(ruleset, 0);
+}
+
+static int wall(char *dir, char **program)
+{
+	int err = confine(dir);
 	if (err) {
 		errno = -err;
 		return fail("Landlock");
 	}
 	execvp(program[0], program);
 	return fail(program[0]);
+}
+
+static int least(char *dir, char **program)
+{
+	int status = least_run(confine, dir, program);
+	if (status >= 0)
+		return status;
+	errno = -status;
+	return fail("a supervisor");
 }
 
 static bool parse_count(const char *text, long *ret)
@@ -173,6 +190,8 @@ int main(int argc, char **argv)
 	const char *what = argc > 3 ? argv[1] : "";
 	if (!strcmp(what, "wall"))
 		return wall(argv[2], argv + 3);
+	if (!strcmp(what, "least"))
+		return least(argv[2], argv + 3);
 	if (argc > 3 && parse_count(argv[2], &n)) {
 		if (!strcmp(what, "opens"))
 			return opens(n, argv[3]);
@@ -184,7 +203,7 @@ int main(int argc, char **argv)
 			return threads(n, each, argv[4]);
 	}
 	fputs("Usage: bench_work opens|reads|spawns N PATH | threads T N PATH | "
-	      "wall DIR PROGRAM...\n",
+	      "wall|least DIR PROGRAM...\n",
 	      stderr);
 	return 2;
 }

@@ -81,6 +81,7 @@ class Workload:
     times: bool = False         # the files' times are part of that
     options: Callable[[Place], list] = lambda place: []    # of `warder run`
     needs: tuple = ()           # programs
+    attributes: bool = False    # it changes them, a few calls for each file
     apart: bool = False         # left out of the mean: no program does only this
     divisible: bool = False     # slow ways to watch do a tenth, and the ratio is per operation
     refused: int = 0            # opens that the report must tell
@@ -190,12 +191,12 @@ def copies(s):
     return [
         Workload("tar", f"tar x of {s.files} files", lambda p, share: ["tar", "xf", "a.tar", "-C", "out"],
                  lambda p: trees.archive(p.at("a.tar"), s.files), lambda p: p.empty(p.at("out")),
-                 made="out", times=True, needs=("tar",)),
+                 made="out", times=True, attributes=True, needs=("tar",)),
         Workload("cp", f"cp -a of {s.files} files", lambda p, share: ["cp", "-a", "src", "out"],
-                 tree, out, made="out", times=True),
+                 tree, out, made="out", times=True, attributes=True),
         Workload("rsync", f"rsync -a of {s.files} files",
                  lambda p, share: ["rsync", "-a", "src/", "out/"], tree, out, made="out", times=True,
-                 needs=("rsync",)),
+                 attributes=True, needs=("rsync",)),
     ]
 
 
