@@ -27,6 +27,7 @@ const char *scope_kind_name(enum scope_kind k)
 
 struct planner {
 	const struct denial *d;
+	const char *asked;	     /* the path that a question is about; of `d`, or below it */
 	const struct policy *policy; /* may be NULL */
 	struct policy *trial;	     /* owned: the policy's copy, or an empty one */
 	const char *home;
@@ -137,7 +138,7 @@ static void count_surplus(struct planner *p, struct scope *s)
 {
 	struct surplus_ask ask = {
 		.path = s->path,
-		.asked = {p->d->path, asked2(p->d)},
+		.asked = {p->asked, asked2(p->d)},
 		.policy = p->policy,
 		.access = s->access,
 		.max = PLAN_WALK_MAX,
@@ -271,7 +272,7 @@ static void count_preset(const struct planner *p, size_t from, struct scope *s)
 		if (r->effect != EFFECT_ALLOW || r->sensitive || r->kind != RULE_TREE)
 			continue;
 		surplus_add(&(struct surplus_ask){.path = r->path,
-						  .asked = {p->d->path, asked2(p->d)},
+						  .asked = {p->asked, asked2(p->d)},
 						  .policy = p->policy,
 						  .access = r->access,
 						  .max = PLAN_WALK_MAX - surplus.count},
@@ -342,18 +343,16 @@ static int add_preset(struct planner *p)
 	return take_scope(p, &s);
 }
 
-static int make_scopes(const struct denial *d, const struct policy *policy, const char *home,
-		       bool elsewhere, struct scope_list *ret)
+static int make_scopes(struct planner *p, struct scope_list *ret)
 {
 	struct scope_list list = {0};
-	struct planner p = {
-		.d = d, .policy = policy, .home = home, .elsewhere = elsewhere, .list = &list};
-	int error = policy ? policy_copy(policy, &p.trial) : policy_new(&p.trial);
+	p->list = &list;
+	int error = p->policy ? policy_copy(p->policy, &p->trial) : policy_new(&p->trial);
 	if (!error)
-		error = add_paths(&p);
-	if (!error && !elsewhere)
-		error = add_preset(&p);
-	policy_free(p.trial);
+		error = add_paths(p);
+	if (!error && !p->elsewhere)
+		error = add_preset(p);
+	policy_free(p->trial);
 	if (error) {
 		plan_scopes_release(&list);
 		return error;
@@ -365,13 +364,16 @@ static int make_scopes(const struct denial *d, const struct policy *policy, cons
 int plan_scopes(const struct denial *d, const struct policy *policy, const char *home,
 		struct scope_list *ret)
 {
-	return make_scopes(d, policy, home, false, ret);
+	struct planner p = {.d = d, .asked = d->path, .policy = policy, .home = home};
+	return make_scopes(&p, ret);
 }
 
 int plan_scopes_elsewhere(const struct denial *d, const struct policy *policy, const char *home,
 			  struct scope_list *ret)
 {
-	return make_scopes(d, policy, home, true, ret);
+	struct planner p = {
+		.d = d, .asked = d->path, .policy = policy, .home = home, .elsewhere = true};
+	return make_scopes(&p, ret);
 }
 
 /* Not the path alone, nor what a rule keeps closed (the first scope stands whatever it does). */
@@ -406,8 +408,9 @@ int plan_scopes_below(const struct denial *d, const char *dir, const struct poli
 			       .access = d->access,
 			       .exists = true,
 			       .is_dir = true};
+	struct planner p = {.d = &whole, .asked = d->path, .policy = policy, .home = home};
 	struct scope_list narrow, wide;
-	int error = plan_scopes(&whole, policy, home, &wide);
+	int error = make_scopes(&p, &wide);
 	if (error)
 		return error;
 	drop_exact(&wide);

@@ -175,6 +175,15 @@ class Scopes(RunCase):
         self.assertEqual(0, q["scopes"][0]["surplus"])
         self.assertEqual(6, q["scopes"][scope_of(q, os.path.dirname(path), "tree")]["surplus"])
 
+    def test_what_is_asked_for_is_none_of_the_others(self):
+        """Nor where the question is about its directory by now."""
+        files = [self.write(f"outside/dir/f{i}", "x\n") for i in range(9)]
+        asked = self.hold("--", "cat", *files, answer=marked).asked
+        self.assertEqual(7, len(asked))
+        for q in (asked[0], asked[-1]):
+            for tree, others in ((os.path.dirname(files[0]), 8), (self.outside, 9)):  # the directory is one
+                self.assertEqual(others, q["scopes"][scope_of(q, tree, "tree")]["surplus"], (tree, q))
+
     def test_the_sensitive_list_is_never_a_default(self):
         """Marked in the question and in every scope that covers it; --yes does not answer it."""
         key = self.write("home/.ssh/id_rsa", "key\n")
