@@ -230,14 +230,27 @@ static void paint_once(struct buf *out, const struct question *q, const struct p
 	buf_free(&text);
 }
 
+/* A scope of two paths has a rule for each, one a line. */
+static void paint_rule(struct buf *out, const char *rule, const struct prompt_view *v)
+{
+	const char *label = "rule";
+	while (rule && *rule) {
+		size_t n = strcspn(rule, "\n");
+		AUTOFREE
+		char *one = strndup(rule, n);
+		promptline_add_field(out, label, one ? one : "", v);
+		rule += n + (rule[n] == '\n');
+		label = "";
+	}
+}
+
 static void paint_scopes(struct buf *out, const struct question *q, const struct prompt_view *v)
 {
 	for (unsigned i = 0; i < q->scopes.len; i++)
 		paint_scope(out, q, i, v);
 	if (v->scope >= q->scopes.len)
 		return;
-	if (q->scopes.item[v->scope].rule)
-		promptline_add_field(out, "rule", q->scopes.item[v->scope].rule, v);
+	paint_rule(out, q->scopes.item[v->scope].rule, v);
 	paint_once(out, q, v);
 }
 

@@ -82,6 +82,18 @@ Test(prompt, wide)
 			 "  [d] details  [?] help\n");
 }
 
+Test(prompt, each_rule_of_two_paths_has_its_line)
+{
+	struct question q = reading();
+	q.scopes.item[0].rule = "allow create ~/a exact\nallow create ~/b exact";
+	const struct prompt_view v = {.home = "/home/u", .width = 80};
+	AUTOFREE
+	char *text = painted(&q, &v);
+	cr_assert(strstr(text, "  rule     allow create ~/a exact\n"
+			       "           allow create ~/b exact\n"),
+		  "%s", text);
+}
+
 /* As high as with its keys, where it is painted over; nothing of them is named. */
 Test(prompt, early)
 {
