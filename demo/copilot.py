@@ -15,22 +15,6 @@ import tempfile
 import demo
 
 
-def converse(argv, cwd, env, steps):
-    """Each step: what to wait for, what to type then. Returns (exit status, what was shown)."""
-    at, steps = 0, list(steps)
-
-    def next_keys(shown):
-        nonlocal at
-        if not steps or steps[0][0] not in shown[at:]:
-            return None
-        at = len(shown)
-        return steps.pop(0)[1]
-
-    status, shown = demo.converse(argv, cwd, env, next_keys)
-    demo.expect(not steps, f"{steps[:1]} was waited for")
-    return status, shown
-
-
 def start_server(mock):
     scenario = os.path.join(os.path.dirname(os.path.abspath(__file__)), "copilot.jsonl")
     server = subprocess.Popen([mock, "--scenario", scenario], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -47,22 +31,22 @@ def session(warder, url, base):
     with open(os.path.join(outside, "notes.txt"), "w", encoding="utf-8") as f:
         f.write("these notes are outside of the project\n")
     env = {"PATH": os.path.dirname(warder) + ":" + os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8",
-           "TERM": os.environ.get("TERM", "xterm"), "no_proxy": "127.0.0.1",
+           "TERM": demo.terminal(), "NO_COLOR": os.environ.get("NO_COLOR", ""), "no_proxy": "127.0.0.1",
            "WARDER_GITHUB_WEB": url, "WARDER_GITHUB_API": url}
 
     demo.say("Sign in. The GitHub is one of the loopback, which says yes by itself a moment later.")
-    status, shown = converse(["warder", "login"], project, env, [])
+    status, shown = demo.follow(["warder", "login"], project, env, [])
     demo.expect(status == 0 and "MOCK-1234" in shown and "Copilot answers" in shown, "signed in")
 
     demo.say("Ask. The model calls two tools; what one of them reads outside is asked about while it waits.")
-    status, shown = converse(["warder", "agent"], project, env, [
+    status, shown = demo.follow(["warder", "agent"], project, env, [
         (b"Enter: 3]", b"2\r"), (b"warder> ", b"what do the notes outside say?\r"), (b"[y] once", b"y"),
         (b"project holds one file", b"/usage\r"), (b"tokens in", b"/quit\r")])
     demo.expect(status == 0, f"the agent ended with {status}")
     demo.expect("these notes are outside" in shown, "the tool read the file, once it was allowed")
 
     demo.say("Sign out.")
-    status, shown = converse(["warder", "logout"], project, env, [])
+    status, shown = demo.follow(["warder", "logout"], project, env, [])
     demo.expect(status == 0 and not os.path.exists(os.path.join(home, ".config/warder/copilot.json")), "signed out")
 
 

@@ -12,6 +12,7 @@ class Demo(unittest.TestCase):
         done = subprocess.run(["python3", os.path.join(FOLDER, script), *programs], capture_output=True, text=True,
                               timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotRegex(done.stdout, "[\x1b\r]", "it goes into a pipe")
         return done
 
     def test_copilot(self):
@@ -21,7 +22,8 @@ class Demo(unittest.TestCase):
 
     def test_demo(self):
         done = self.run_demo("demo.py", os.environ["WARDER"])
-        for promised in ("asks to read", "verdict  sandbox", "program  /usr/bin/cat", "runs     1"):
+        for promised in ("asks to read", "verdict  sandbox", "program  /usr/bin/cat", "runs     1",
+                         "hello from inside the wall\n", "outside\n"):
             self.assertIn(promised, done.stdout)
 
 
