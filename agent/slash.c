@@ -448,7 +448,7 @@ static void say_quota(struct agent *a)
 static bool run_usage(struct agent *a, const char *argument)
 {
 	(void)argument;
-	printf("%u turns", a->turns);
+	printf("%u turn%s", a->turns, a->turns == 1 ? "" : "s");
 	if (a->usage.prompt >= 0)
 		printf(", %lld tokens in", (long long)a->usage.prompt);
 	if (a->usage.cached >= 0)

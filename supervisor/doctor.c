@@ -101,7 +101,8 @@ bool doctor_supervises(const struct doctor *d)
 	return !d->failed;
 }
 
-enum { COLUMN_WHAT = 22, COLUMNS_MIN = 50 };
+/* Narrower than ROOMY the words stand below their probe. */
+enum { COLUMN_WHAT = 22, COLUMN_BELOW = 2, COLUMNS_ROOMY = 50, COLUMNS_MIN = 20 };
 
 static void write_status(enum doctor_status status, bool color, struct buf *out)
 {
@@ -114,17 +115,18 @@ static void write_status(enum doctor_status status, bool color, struct buf *out)
 static void write_words(const struct doctor_finding *f, bool color, size_t width, struct buf *out)
 {
 	struct buf what = {0}, fix = {0};
+	size_t column = width < COLUMNS_ROOMY - 1 ? COLUMN_BELOW : COLUMN_WHAT;
 	escape_add_str(&what, f->what ? f->what : "");
 	if (f->took_us >= 0)
 		buf_addf(&what, " (%.1f ms)", (double)f->took_us / 1000);
 	escape_add_str(&fix, f->fix);
 	buf_addf(out, "%-11s ", f->probe);
 	write_status(f->status, color, out);
-	buf_add_char(out, ' ');
-	prose_add(out, buf_str(&what), COLUMN_WHAT, width);
+	buf_add_str(out, column == COLUMN_WHAT ? " " : "\n  ");
+	prose_add(out, buf_str(&what), column, width);
 	if (f->fix) {
-		buf_addf(out, "%*s-> ", COLUMN_WHAT, "");
-		prose_add(out, buf_str(&fix), COLUMN_WHAT + 3, width);
+		buf_addf(out, "%*s-> ", (int)column, "");
+		prose_add(out, buf_str(&fix), column + 3, width);
 	}
 	out->failed |= what.failed || fix.failed;
 	buf_free(&what);

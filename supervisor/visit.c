@@ -1,5 +1,6 @@
 #include "supervisor/visit.h"
 
+#include "supervisor/promptline.h"
 #include "supervisor/protocol_text.h"
 #include "supervisor/stack.h"
 #include "tracer/util.h"
@@ -116,7 +117,7 @@ static void add_words(struct buf *out, const struct json *list)
 	for (const struct json *w = json_first(list); w; w = json_next(w)) {
 		if (out->len)
 			buf_add_char(out, ' ');
-		buf_add_str(out, json_str(w) ? json_str(w) : "");
+		promptline_add_argument(out, json_str(w) ? json_str(w) : "");
 	}
 }
 

@@ -574,7 +574,7 @@ class Repl(unittest.TestCase):
         agent.keys("half a li\x03")
         agent.expect("warder> ")
         agent.keys("/usage\r")
-        agent.expect("1 turns")
+        agent.expect(r"1 turn\b")
         agent.keys("\x04")
         self.assertEqual(agent.wait(), 0)
 

@@ -130,7 +130,7 @@ class Screen(unittest.TestCase):
             t.line("/details 2")  # it fits
             t.wait_for_that(lambda s: "warder>" in "".join(s.split("2: run_shell")[1:]))
             t.line("/usage")
-            t.wait_for("1 turns")
+            t.wait_for("1 turn")
 
     def test_a_calls_line_is_as_long_as_the_terminal_is_wide(self):
         words = " ".join(f"word{i}" for i in range(40))

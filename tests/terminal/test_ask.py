@@ -19,11 +19,11 @@ class Ask(unittest.TestCase):
     def test_question_is_painted_and_answered(self):
         with Terminal() as t:
             secret = t.write_outside("secret", "found it\n")
-            t.line(f"warder run --ask socket --label nightly -- cat {secret}")
+            t.line(f"warder run --ask socket --label nightly -- sh -c 'cat {secret}; :'")
             t.wait_for("warder ask")
             self.second(t, "warder ask")
             shown = t.wait_for("[y] once")
-            self.assertIn("nightly", shown)
+            self.assertRegex(shown, r"run \w+ \(nightly\): sh -c 'cat\s")
             self.assertIn("read", shown)
             t.keys("d")
             t.wait_for("libc.so.6")  # the native stack came over
