@@ -90,6 +90,7 @@ static void write_denied(struct jsonw *w, const struct denial_list *l)
 /* What the user could type, as at the end of `warder run`. Nothing where no rule would help. */
 static void write_to_allow(struct jsonw *w, const struct toolrun *r, const struct denial_list *l)
 {
+	static const char use[] = "use ";
 	char **rules = NULL;
 	if (!r->tell_allow || plan_suggest(l, session_store(r->session)->home, &rules))
 		return;
@@ -99,7 +100,11 @@ static void write_to_allow(struct jsonw *w, const struct toolrun *r, const struc
 	}
 	for (char **rule = rules; rule && *rule; rule++) {
 		struct buf command = {0};
-		buf_addf(&command, "warder policy %s", *rule);
+		/* A preset is no saved rule: the server is started with it. */
+		if (!strncmp(*rule, use, strlen(use)))
+			buf_addf(&command, "warder mcp --preset %s", *rule + strlen(use));
+		else
+			buf_addf(&command, "warder policy %s", *rule);
 		jsonw_str(w, buf_str(&command));
 		buf_free(&command);
 	}

@@ -59,7 +59,9 @@ bool breadth_is_wide(const char *path, size_t n, const char *home)
 		".local/lib", ".ssh",	".gnupg",    ".aws",	     ".kube",	     ".docker",
 		".mozilla",   "bin",	"Documents", "Downloads",    "Desktop",	     ".var/app",
 	};
-	if (breadth_is_closed(path, n, home) || holds_a_base(path, n))
+	static const char shm[] = "/dev/shm";
+	if (breadth_is_closed(path, n, home) || holds_a_base(path, n) ||
+	    (n == sizeof shm - 1 && !strncmp(path, shm, n)))
 		return true;
 	size_t depth = components(path, n);
 	if (depth == 2 && (starts_with(path, n, "/usr") || starts_with(path, n, "/var") ||

@@ -16,8 +16,8 @@ bool breadth_is_below(const char *path, const char *dir);
 bool breadth_is_closed(const char *path, size_t n, const char *home);
 /*
  * Never suggested unasked either: what many programs share (~/.config, ~/.cache, /usr/share,
- * /var/lib) or keep secrets in (~/.ssh, ~/.gnupg). Reads the XDG base directories' variables: where
- * they lead is as wide as where they usually do.
+ * /var/lib, /dev/shm) or keep secrets in (~/.ssh, ~/.gnupg). Reads the XDG base directories'
+ * variables: where they lead is as wide as where they usually do.
  */
 bool breadth_is_wide(const char *path, size_t n, const char *home);
 /* Names that mean something else the next time: /proc, /dev/fd, /dev/pts. */

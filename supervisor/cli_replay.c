@@ -361,7 +361,7 @@ static int begin_replay(struct replay_cli *c)
 static int put_by(struct replay_cli *c, const struct policy *policy)
 {
 	struct replay_result *one = replay_done(c->replay);
-	plan_mark_closed(&one->denials, policy);
+	plan_mark(&one->denials, policy, NULL);
 	int err = replaypartial_add(c->parts, one);
 	replay_free(c->replay);
 	c->replay = NULL;

@@ -58,7 +58,8 @@ struct denial {
 			 * not in what is suggested or said at the end */
 	bool sensitive; /* on the sensitive list: no --yes opens it; said at the end */
 	bool forbidden; /* a `forbid` rule decided: no grant can help, none is suggested */
-	bool closed;	/* a rule denies it, or `never`: none that allows it is suggested */
+	const char *preset; /* static, or NULL: what opens it, and no rule by itself would */
+	bool closed;	    /* a rule denies it, or `never`: none that allows it is suggested */
 };
 
 const char *verdict_name(enum verdict v);

@@ -65,7 +65,7 @@ int finish_report(struct run *r)
 		rep->exit_code = rep->exited ? engine_exit_status(o, false) : 0;
 	fill_engine(r);
 	int err = copy_sources(r->session, rep);
-	plan_mark_closed(&rep->denials, r->session->policy);
+	plan_mark(&rep->denials, r->session->policy, r->session->home);
 	if (!err)
 		err = plan_suggest(&rep->denials, r->session->home, &rep->suggested);
 	if (o->error)

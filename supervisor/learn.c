@@ -299,7 +299,8 @@ static int take_seen(struct learn *l, const struct trace_event *ev, const char *
 	if (fate == LEARN_WANTED && was_refused(ev))
 		fate = LEARN_REFUSED;
 	/* Names that were drawn by lot, and that no preset knows: the directory is told, once. */
-	if (fate == LEARN_WANTED && (access & ACCESS_CREATE) && madenames_add(&l->made, path))
+	if (fate == LEARN_WANTED && (access & ACCESS_CREATE) &&
+	    madenames_add(&l->made, path, ev->pid))
 		return -ENOMEM;
 	const char *dir = fate == LEARN_WANTED ? madenames_dir(&l->made, path) : NULL;
 	if (dir && strcmp(dir, "/dev/shm") != 0) {

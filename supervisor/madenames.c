@@ -37,17 +37,30 @@ static size_t slot_of(const struct madenames *m, const char *path, size_t n)
 	return at;
 }
 
+bool madenames_is_shared(const char *path)
+{
+	size_t end;
+	return shared_dir(path, &end) && !path[end];
+}
+
+bool madenames_is(const char *path, pid_t pid)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	return tempname_has_pid(name, pid) ||
+	       (madenames_is_shared(path) ? tempname_is_where_they_are(name) : tempname_is(name));
+}
+
 static bool is_by_lot(const char *path, size_t end)
 {
 	char *name AUTOFREE = strndup(path, end);
-	return name && tempname_is(strrchr(name, '/') + 1);
+	return name && madenames_is(name, 0);
 }
 
-int madenames_add(struct madenames *m, const char *path)
+int madenames_add(struct madenames *m, const char *path, pid_t pid)
 {
 	size_t end;
 	if (!shared_dir(path, &end) || path[end] || m->len == MADENAMES_MAX ||
-	    !is_by_lot(path, end))
+	    !madenames_is(path, pid))
 		return 0;
 	if (!m->slot)
 		m->slot = calloc(SLOTS, sizeof(*m->slot));

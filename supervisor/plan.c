@@ -1,9 +1,9 @@
 #include "supervisor/plan.h"
 
 #include "supervisor/breadth.h"
+#include "supervisor/madenames.h"
 #include "supervisor/presets.h"
 #include "supervisor/surplus.h"
-#include "supervisor/tempname.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -250,8 +250,7 @@ static int add_paths(struct planner *p)
 	/* `list` says nothing about a file. */
 	bool differs = (whole & ~d->access & ~(uint32_t)ACCESS_LIST) != 0;
 	/* Nor has anybody a use for more of a name that will not come again. */
-	differs &= d->exists || !(d->access & ACCESS_CREATE) ||
-		   !tempname_is(strrchr(d->path, '/') + 1);
+	differs &= d->exists || !(d->access & ACCESS_CREATE) || !madenames_is(d->path, d->pid);
 	int error = add_scope(p, SCOPE_EXACT, d->path, d->access);
 	if (!error && !directory && differs)
 		error = add_scope(p, SCOPE_EXACT, d->path, whole);
@@ -322,6 +321,17 @@ static const char *find_preset(const struct planner *p, const struct policy_vars
 		}
 	}
 	return best;
+}
+
+const char *plan_preset(const struct denial *d, const struct policy *policy, const char *home)
+{
+	struct planner p = {.d = d, .policy = policy, .home = home};
+	struct policy_vars vars = {.home = home};
+	if (policy_copy(policy, &p.trial))
+		return NULL;
+	const char *name = find_preset(&p, &vars);
+	policy_free(p.trial);
+	return name;
 }
 
 static int add_preset(struct planner *p)

@@ -89,14 +89,21 @@ struct plan_rule {
 struct plan_rules {
 	struct plan_rule *item; /* in the denials' order */
 	size_t len;
+	size_t *once; /* plan_hints(): denials without a rule, for their names come once */
+	size_t once_len;
 };
 
-/* Sets `closed` where a rule denies it: no rule is suggested there. policy is a loan. */
-void plan_mark_closed(struct denial_list *l, const struct policy *policy);
+/*
+ * Sets `closed` where a rule denies it: no rule is suggested there. With a home (NULL: of another
+ * machine) `preset`, too, of the first PLAN_PRESETS_MAX whose names come once: does I/O. policy is
+ * a loan.
+ */
+#define PLAN_PRESETS_MAX 16
+void plan_mark(struct denial_list *l, const struct policy *policy, const char *home);
 
 /*
  * Rules that would have allowed all `sandbox` denials that stayed refused, except what a `forbid`
- * rule decided, is `closed` or `moot`. A new name that was made up for the moment (tempname.h) is
+ * rule decided, is `closed` or `moot`. A new name that was made up for the moment (madenames.h) is
  * its directory; PLAN_SIBLINGS or more of one directory, or PLAN_BELOW or more at any
  * depth below it, become one tree rule; never a wide one (a home, /etc, /usr/share, ~/.config,
  * ~/.ssh), nor one around what is `closed`. No I/O. 0 or -ENOMEM.
@@ -106,13 +113,18 @@ void plan_mark_closed(struct denial_list *l, const struct policy *policy);
 int plan_rules(const struct denial_list *l, const char *home, struct plan_rules *ret);
 /*
  * The same as advice after a run: one thing that was to be written stays that one thing, with the
- * accesses that were needed, as the question's first scope has it.
+ * accesses that were needed, as the question's first scope has it; and what comes once, in a
+ * directory that is wide, gets no rule.
  */
 int plan_hints(const struct denial_list *l, const char *home, struct plan_rules *ret);
 void plan_rules_release(struct plan_rules *r);
 /* A path with home as ~, for people and policy lines. */
 void plan_add_short(struct buf *out, const char *path, const char *home);
 
-/* Of plan_hints(), as policy lines ("allow r ~/.ssh/config"): owned strings, NULL-terminated. */
+/* The preset ("python") that opens it, as a question offers it; NULL: none. Does I/O. */
+const char *plan_preset(const struct denial *d, const struct policy *policy, const char *home);
+
+/* Of plan_hints(), as policy lines ("use python","allow r ~/.ssh/config"): owned strings,
+ * NULL-terminated. */
 int plan_suggest(const struct denial_list *l, const char *home, char ***ret_rules);
 void plan_free_rules(char **rules);

@@ -3,8 +3,8 @@
  * below a directory stands together, and folded from the leaves up.
  */
 #include "supervisor/breadth.h"
+#include "supervisor/madenames.h"
 #include "supervisor/plan.h"
-#include "supervisor/tempname.h"
 #include "tracer/util.h"
 
 #include <errno.h>
@@ -17,6 +17,8 @@ struct rules {
 	const struct denial_list *from;
 	const char *home;
 	bool as_asked; /* one thing alone is opened as its question would open it */
+	size_t *once;  /* places of those whose names come once */
+	size_t once_len;
 	bool failed;
 };
 
@@ -31,6 +33,7 @@ void plan_rules_release(struct plan_rules *r)
 	for (size_t i = 0; i < r->len; i++)
 		rule_release(&r->item[i]);
 	free(r->item);
+	free(r->once);
 	*r = (struct plan_rules){0};
 }
 
@@ -79,18 +82,35 @@ static bool holds_closed(const struct rules *r, const char *dir, size_t n)
 	return false;
 }
 
+static bool is_made_up(const struct denial *d, const char *path)
+{
+	return (d->access & ACCESS_CREATE) && madenames_is(path, d->pid);
+}
+
+/* May a rule be about all of the directory that the path is in? */
+static bool is_dir_narrow(const char *path, const char *home)
+{
+	size_t n = (size_t)(strrchr(path, '/') - path);
+	return n && !breadth_is_wide(path, n, home) && !breadth_is_volatile(path);
+}
+
 /* A new thing whose name was made up for the moment: its directory is meant. */
 static void fold_temporary(const struct rules *r, const struct denial *d, struct plan_rule *rule)
 {
 	char *slash = strrchr(rule->path, '/');
-	if (!(d->access & ACCESS_CREATE) || !slash || !tempname_is(slash + 1))
-		return;
-	size_t n = (size_t)(slash - rule->path);
-	if (!n || breadth_is_wide(rule->path, n, r->home) || breadth_is_volatile(rule->path) ||
-	    holds_closed(r, rule->path, n))
+	if (!is_made_up(d, rule->path) || !is_dir_narrow(rule->path, r->home) ||
+	    holds_closed(r, rule->path, (size_t)(slash - rule->path)))
 		return;
 	*slash = 0;
 	rule->whole = true;
+}
+
+/* Its name will not come again, and its directory is everybody's: no rule is about it. */
+static bool comes_once(const struct denial *d, const char *home)
+{
+	const char *path2 = d->path2_open ? NULL : d->path2;
+	return (is_made_up(d, d->path) && !is_dir_narrow(d->path, home)) ||
+	       (path2 && is_made_up(d, path2) && !is_dir_narrow(path2, home));
 }
 
 /* Nobody makes a directory to leave it empty. */
@@ -126,13 +146,18 @@ static void gather_one(struct rules *r, const struct denial *d, const char *path
 static int gather(struct rules *r, const struct denial_list *l)
 {
 	r->item = calloc(2 * l->len + 1, sizeof(*r->item));
-	if (!r->item)
+	r->once = calloc(l->len + 1, sizeof(*r->once));
+	if (!r->item || !r->once)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct denial *d = &l->item[i];
 		if (!denial_stayed(d) || d->forbidden || d->closed || d->nameless || d->moot ||
 		    !d->access)
 			continue;
+		if (r->as_asked && comes_once(d, r->home)) {
+			r->once[r->once_len++] = i;
+			continue;
+		}
 		gather_one(r, d, d->path, i);
 		if (d->path2 && !d->path2_open)
 			gather_one(r, d, d->path2, i);
@@ -317,7 +342,20 @@ static bool is_denied(const struct policy *p, const char *path, uint32_t access)
 	return now.effect == EFFECT_DENY && now.rule && now.rule->source != RULE_ANSWER;
 }
 
-void plan_mark_closed(struct denial_list *l, const struct policy *policy)
+static void mark_presets(struct denial_list *l, const struct policy *policy, const char *home)
+{
+	unsigned looked = 0;
+	for (size_t i = 0; i < l->len && looked < PLAN_PRESETS_MAX; i++) {
+		struct denial *d = &l->item[i];
+		if (!denial_stayed(d) || d->forbidden || d->closed || d->nameless || d->moot ||
+		    !comes_once(d, home))
+			continue;
+		d->preset = plan_preset(d, policy, home);
+		looked++;
+	}
+}
+
+void plan_mark(struct denial_list *l, const struct policy *policy, const char *home)
 {
 	for (size_t i = 0; i < l->len; i++) {
 		struct denial *d = &l->item[i];
@@ -329,12 +367,19 @@ void plan_mark_closed(struct denial_list *l, const struct policy *policy)
 			d->closed = is_denied(policy, d->path, d->access) ||
 				    (d->path2 && is_denied(policy, d->path2, d->access));
 	}
+	if (home)
+		mark_presets(l, policy, home);
 }
 
-/* What is written alone is opened as far as it was needed; what is read, as one reads a file. */
+/*
+ * What is written alone is opened as far as it was needed; what is read, as one reads a file. A
+ * directory that many share, and that was to be made, is opened by itself alone.
+ */
 static void set_access(const struct rules *r, struct plan_rule *rule)
 {
-	if (r->as_asked && !rule->whole && (rule->needed & ACCESS_W))
+	if ((r->as_asked && !rule->whole && (rule->needed & ACCESS_W)) ||
+	    ((rule->needed & ACCESS_CREATE) &&
+	     breadth_is_wide(rule->path, strlen(rule->path), r->home)))
 		rule->kind = SCOPE_EXACT;
 	rule->access = rule->kind == SCOPE_EXACT ? rule->needed : letters_of(rule->needed);
 }
@@ -343,7 +388,8 @@ static int make_rules(struct rules *r, struct plan_rules *ret)
 {
 	int error = gather(r, r->from);
 	if (error) {
-		plan_rules_release(&(struct plan_rules){.item = r->item, .len = r->len});
+		plan_rules_release(
+			&(struct plan_rules){.item = r->item, .len = r->len, .once = r->once});
 		return error;
 	}
 	qsort(r->item, r->len, sizeof(*r->item), by_path);
@@ -355,7 +401,8 @@ static int make_rules(struct rules *r, struct plan_rules *ret)
 		set_access(r, &r->item[i]);
 	drop_covered(r);
 	qsort(r->item, r->len, sizeof(*r->item), by_first);
-	*ret = (struct plan_rules){.item = r->item, .len = r->len};
+	*ret = (struct plan_rules){
+		.item = r->item, .len = r->len, .once = r->once, .once_len = r->once_len};
 	return 0;
 }
 
@@ -396,17 +443,35 @@ static char *format_rule(const struct plan_rule *r, const char *home)
 	return text;
 }
 
+/* "use python", where it is not there yet. */
+static int add_preset(const char *name, char **list)
+{
+	struct buf line = {0};
+	char **at = list;
+	buf_addf(&line, "use %s", name);
+	while (*at && strcmp(*at, buf_str(&line)) != 0)
+		at++;
+	if (!*at && !buf_error(&line))
+		*at = buf_take(&line);
+	buf_free(&line);
+	return *at ? 0 : -ENOMEM;
+}
+
 int plan_suggest(const struct denial_list *l, const char *home, char ***ret_rules)
 {
 	struct plan_rules rules = {0};
 	int error = plan_hints(l, home, &rules);
 	if (error)
 		return error;
-	char **list = calloc(rules.len + 1, sizeof(*list));
+	char **list = calloc(rules.len + rules.once_len + 1, sizeof(*list));
 	error = list ? 0 : -ENOMEM;
 	for (size_t i = 0; i < rules.len && !error; i++) {
 		list[i] = format_rule(&rules.item[i], home);
 		error = list[i] ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < rules.once_len && !error; i++) {
+		const char *preset = l->item[rules.once[i]].preset;
+		error = preset ? add_preset(preset, list) : 0;
 	}
 	plan_rules_release(&rules);
 	if (error) {

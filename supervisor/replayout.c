@@ -156,7 +156,7 @@ static int put_report(struct replay_cli *c, struct replay_result *out)
 		return CLI_EXIT_TROUBLE;
 	fill_report(c, out);
 	if (c->first_policy)
-		plan_mark_closed(&c->report.denials, c->first_policy);
+		plan_mark(&c->report.denials, c->first_policy, NULL);
 	int err = plan_suggest(&c->report.denials, c->home, &c->report.suggested);
 	out->denials = c->report.denials;
 	bool stayed = stayed_refused(&out->denials);
@@ -194,7 +194,7 @@ int replayout(struct replay_cli *c)
 	if (!c->partial && replaypartial_is_empty(c->parts))
 		return put_report(c, out);
 	if (c->first_policy && !c->partial)
-		plan_mark_closed(&out->denials, c->first_policy);
+		plan_mark(&out->denials, c->first_policy, NULL);
 	int err = replaypartial_add(c->parts, out);
 	if (err) {
 		cli_complain("%s", strerror(-err));

@@ -1,6 +1,7 @@
 #include "supervisor/report.h"
 
 #include "supervisor/escape.h"
+#include "supervisor/madenames.h"
 #include "supervisor/progname.h"
 #include "supervisor/redact.h"
 #include "supervisor/sha256.h"
@@ -366,6 +367,25 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 	buf_add_char(out, '\n');
 }
 
+/* Its name will not come again: a preset may open all such, and a rule none. */
+static void add_once_line(struct buf *out, const struct denial *d, const char *home)
+{
+	add_verb(out, d);
+	add_names(out, d->access);
+	buf_add_char(out, ' ');
+	add_shown_path(out, d->path, home);
+	buf_add_str(out, " (");
+	add_program(out, d->argv0, d->exe);
+	buf_addf(out, ", %" PRIu64 "×", d->count);
+	add_after(out, d);
+	add_note(out, d);
+	if (d->preset)
+		buf_addf(out, "); to allow: warder run --preset %s\n", d->preset);
+	else
+		buf_addf(out, "); made up for the moment, no rule fits the next name%s\n",
+			 madenames_is_shared(d->path) ? ": let it use $TMPDIR" : "");
+}
+
 /* Who decided it, or what else refused it. */
 static void add_why(struct buf *out, const struct denial *d, const char *home)
 {
@@ -431,12 +451,14 @@ static bool is_closed(const struct denial *d)
 static void add_lines(const struct report *r, const struct plan_rules *rules, const char *home,
 		      struct buf *out)
 {
-	size_t total = rules->len, written = 0;
+	size_t total = rules->len + rules->once_len, written = 0;
 	for (size_t i = 0; i < r->denials.len; i++)
 		total += is_closed(&r->denials.item[i]);
 	size_t room = total <= SUMMARY_LINES ? total : SUMMARY_LINES - 1;
 	for (size_t i = 0; i < rules->len && written < room; i++, written++)
 		add_rule_line(out, &rules->item[i], r->denials.item, home);
+	for (size_t i = 0; i < rules->once_len && written < room; i++, written++)
+		add_once_line(out, &r->denials.item[rules->once[i]], home);
 	for (size_t i = 0; i < r->denials.len && written < room; i++) {
 		if (!is_closed(&r->denials.item[i]))
 			continue;

@@ -10,3 +10,7 @@
 
 /* One component. Errs on the side of no. */
 bool tempname_is(const char *name);
+/* The same in /tmp and the like, where such names are the rule: errs on the side of yes. */
+bool tempname_is_where_they_are(const char *name);
+/* The number of the process that made it is in it. */
+bool tempname_has_pid(const char *name, long pid);

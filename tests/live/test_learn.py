@@ -99,6 +99,12 @@ class ByHand(LearnCase):
                 self.assertNotIn(rule.split()[-1], ("/", "~", "~/", "/home", "/home/u", "/etc", "/usr", "/srv", "~/.config",
                                                     "/var/lib", "/home/other"), rule)
 
+    def test_a_wide_directory_that_was_made_is_itself_alone(self):
+        """With no ~/.cache at first, `mkdir -p ~/.cache/x` makes it; all of it was not meant."""
+        file = self.trace(("mkdir", "/home/u/.cache", "create"), ("mkdir", "/home/u/.cache/x", "create"),
+                          ("openat", "/home/u/.cache/x/1", "write,create"))
+        self.assertEqual({"allow create ~/.cache exact", "allow w ~/.cache/x"}, set(self.rules(file)))
+
     def test_siblings_become_their_directory_with_the_surplus_said(self):
         file = self.trace(*[("openat", f"/home/u/data/n{c}", "read") for c in "abcde"])
         self.assertEqual({"allow r ~/data": "tool (openat), 5×; opens also list; all below, of which 5 paths were seen"},

@@ -154,9 +154,42 @@ class Names(RunCase):
         there = self.write("outside/ccQx7Zab.o", "x")
         self.assertEqual([f"allow r {there}"], self.suggested("cat", there))
 
+    def told(self, *command):
+        done = self.run_report("--", *command)
+        return done.report["suggested"], [line for line in done.err.splitlines() if line.startswith("warder: ")]
+
     def test_never_a_wide_directory(self):
-        path = os.path.join(self.home, "ccQx7Zab.o")
-        self.assertEqual(["allow write,create ~/ccQx7Zab.o exact"], self.suggested("touch", path))
+        suggested, lines = self.told("touch", os.path.join(self.home, "ccQx7Zab.o"))
+        self.assertEqual([], suggested)
+        self.assertEqual(["warder: refused write,create ~/ccQx7Zab.o (touch, 1×, then exited 1);"
+                          " made up for the moment, no rule fits the next name"], lines)
+
+    def test_what_everybody_shares_is_never_suggested(self):
+        """Neither the name that mktemp drew, whatever letters it has, nor all of /tmp."""
+        for command in ("mktemp -p /tmp", "mktemp -d /tmp/xyz.XXXXXXXX", "mktemp -p /var/tmp", "mkdir /tmp/tmp.aBcDeFgHiJ",
+                        "touch /var/tmp/log-2026-11-30.txt"):
+            with self.subTest(command):
+                suggested, lines = self.told("sh", "-c", command)
+                self.assertEqual([], suggested)
+                self.assertEqual(1, len(lines), lines)
+                self.assertRegex(lines[0], "; made up for the moment, no rule fits the next name: let it use \\$TMPDIR$")
+
+    def test_a_name_that_stays_is_suggested_there_too(self):
+        self.assertEqual(["allow write,create /var/tmp/warder-test-of-names exact"],
+                         self.suggested("touch", "/var/tmp/warder-test-of-names"))
+
+    def test_a_dated_log_is_its_directory(self):
+        self.write("home/.tool/logs/keep")
+        for name in ("2026-11-30T10_22_33_123Z-debug-0.log", "run-2026-11-30.log"):
+            self.assertEqual(["allow w ~/.tool/logs"], self.suggested("touch", os.path.join(self.home, ".tool/logs", name)))
+
+    def test_a_preset_that_opens_it_is_suggested(self):
+        lock = ("/usr/bin/python3", "-c", "import multiprocessing as m; m.Lock()")
+        for _ in range(4):
+            suggested, lines = self.told(*lock)
+            self.assertEqual(["use python"], suggested)
+            self.assertRegex(lines[0], r"^warder: refused \S+ /dev/shm/sem\.\w+ \(python3, .*\); to allow: warder run --preset python$")
+        self.assertStatus(self.run_report("--preset", "python", "--", *lock))
 
     def test_the_question_offers_the_directory_next(self):
         path = os.path.join(self.outside, "ccQx7Zab.o")

@@ -155,19 +155,23 @@ Test(learn, made_names, .timeout = 30)
 {
 	struct madenames m = {0};
 	cr_assert_null(madenames_dir(&m, "/tmp/ccAb3dX9.o"));
-	cr_assert_eq(madenames_add(&m, "/tmp/ccAb3dX9.o"), 0);
-	cr_assert_eq(madenames_add(&m, "/tmp/plain"), 0);
-	cr_assert_eq(madenames_add(&m, "/srv/ccAb3dX9.o"), 0);
+	cr_assert_eq(madenames_add(&m, "/tmp/ccAb3dX9.o", 0), 0);
+	cr_assert_eq(madenames_add(&m, "/tmp/plain", 0), 0);
+	cr_assert_eq(madenames_add(&m, "/srv/ccAb3dX9.o", 0), 0);
 	cr_expect_str_eq(madenames_dir(&m, "/tmp/ccAb3dX9.o"), "/tmp");
 	cr_expect_str_eq(madenames_dir(&m, "/tmp/ccAb3dX9.o/below"), "/tmp");
 	cr_expect_null(madenames_dir(&m, "/tmp/ccAb3dX8.o"));
 	cr_expect_null(madenames_dir(&m, "/tmp/plain"));
+	cr_assert_eq(madenames_add(&m, "/tmp/xyz.aBcDeFgH", 0), 0);
+	cr_expect_str_eq(madenames_dir(&m, "/tmp/xyz.aBcDeFgH/x"), "/tmp", "not a digit in it");
+	cr_assert_eq(madenames_add(&m, "/tmp/of-4711", 4711), 0);
+	cr_expect_str_eq(madenames_dir(&m, "/tmp/of-4711"), "/tmp");
 	cr_expect_null(madenames_dir(&m, "/srv/ccAb3dX9.o"));
 	cr_expect_null(madenames_dir(&m, "/tmp"));
 	for (unsigned i = 0; i < 2 * MADENAMES_MAX; i++) {
 		char path[64];
 		snprintf(path, sizeof(path), "/var/tmp/x-%08x", i * 2654435761u);
-		cr_assert_eq(madenames_add(&m, path), 0);
+		cr_assert_eq(madenames_add(&m, path, 0), 0);
 	}
 	cr_expect_eq(m.len, MADENAMES_MAX);
 	cr_expect_str_eq(madenames_dir(&m, "/tmp/tmp.aB3dX9Qz12"), "/tmp");

@@ -412,6 +412,24 @@ Test(plan, suggest_one_path_once)
 	expect_suggested(&l, "allow read,write /srv/p/f exact");
 }
 
+/* What comes once is no rule where its directory is everybody's, and its directory elsewhere. */
+Test(plan, suggest_no_name_that_comes_once)
+{
+	struct denial_list l = {0};
+	struct denial d = {.path = (char *)"/tmp/tool-4711",
+			   .access = ACCESS_CREATE,
+			   .call = "openat",
+			   .pid = 4711};
+	cr_assert(denial_add(&l, &d));
+	d.path = (char *)"/srv/run/tool-4711";
+	cr_assert(denial_add(&l, &d));
+	add(&l, ACCESS_CREATE | ACCESS_WRITE, "/dev/shm/sem.QmkNIC");
+	add(&l, ACCESS_CREATE | ACCESS_WRITE, "/dev/shm/plain");
+	add(&l, ACCESS_READ, "/tmp/tmp.aBcDeFgHiJ");
+	expect_suggested(&l, "allow w /srv/run; allow write,create /dev/shm/plain exact; "
+			     "allow r /tmp/tmp.aBcDeFgHiJ");
+}
+
 Test(plan, suggest_both_paths)
 {
 	struct denial_list l = {0};

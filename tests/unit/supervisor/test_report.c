@@ -295,7 +295,7 @@ Test(report, summary_of_what_a_deny_rule_keeps, .timeout = 10)
 	d.by = BY_USER;
 	d.lifetime = LIFETIME_ALWAYS;
 	cr_assert(denial_add(&r.denials, &d));
-	plan_mark_closed(&r.denials, p);
+	plan_mark(&r.denials, p, NULL);
 	report_summary(&r, "/home/u", &b);
 	cr_expect_str_eq(buf_str(&b),
 			 "warder: refused read /srv/a (npm, 1×); denied by preset x:1\n"
