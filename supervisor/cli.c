@@ -390,7 +390,12 @@ enum cli_parse cli_option(struct cli_options *o, int argc, char **argv, int *i, 
 	++*i;
 	if (!rows[key].value) {
 		if (value) {
-			cli_complain("%s: it takes no value", word);
+			if (is_long)
+				cli_complain("%s: it takes no value", word);
+			else
+				cli_complain("%s: short options can't be joined: write -%c and "
+					     "the others apart",
+					     word, word[1]);
 			return CLI_WRONG;
 		}
 		return apply(o, (enum option_key)key, NULL) ? CLI_PARSED : CLI_WRONG;

@@ -38,7 +38,8 @@ static int read_request(int argc, char **argv, struct request *ret)
 		argc--;
 	}
 	if (argc < 1)
-		return policycli_usage("expected an access and a path", NULL);
+		return policycli_usage(
+			"expected a path, with an access before it where not all are meant", NULL);
 	if (argc > 2)
 		return policycli_usage("expected one path, not also", argv[2]);
 	q.path = argv[argc - 1];
@@ -115,6 +116,9 @@ static int save(struct policycli *c, const struct rule *rule)
 	int r = store_put_rule(policycli_file(c), rule, NULL, &c->vars, &changed, &c->error);
 	if (r == -EPERM && c->error.text[0])
 		return say_forbidden(c, rule);
+	if (r == -EINVAL)
+		policyfile_add_remedy(policycli_file(c), c->for_project ? RULE_PROJECT : RULE_USER,
+				      &c->error);
 	if (r < 0)
 		return policycli_trouble(c->error.text);
 	struct buf out = {0};
@@ -179,6 +183,9 @@ static int forget_path(struct policycli *c, const char *path, uint32_t access)
 {
 	size_t removed = 0;
 	int r = store_forget(policycli_file(c), path, access, &c->vars, &removed, &c->error);
+	if (r == -EINVAL)
+		policyfile_add_remedy(policycli_file(c), c->for_project ? RULE_PROJECT : RULE_USER,
+				      &c->error);
 	if (r < 0)
 		return policycli_trouble(c->error.text);
 	struct buf out = {0};

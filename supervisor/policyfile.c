@@ -577,6 +577,15 @@ int policyfile_read_fd(int fd, const char *name, struct buf *ret, struct policy_
 	return r < 0 ? file_errno(ret_error, name, -r) : 0;
 }
 
+void policyfile_add_remedy(const char *file, enum rule_source source, struct policy_error *e)
+{
+	size_t n = strlen(file), end = strlen(e->text);
+	bool placed = !strncmp(e->text, file, n) && strspn(e->text + n, ":123456789") > 1;
+	if (placed && (source == RULE_USER || source == RULE_PROJECT))
+		snprintf(e->text + end, sizeof(e->text) - end, "; to mend it: warder policy %sedit",
+			 source == RULE_PROJECT ? "--project " : "");
+}
+
 int policyfile_load(struct policy *p, const char *file, enum rule_source source,
 		    const struct policy_vars *vars, struct policy_error *ret_error)
 {
@@ -584,6 +593,8 @@ int policyfile_load(struct policy *p, const char *file, enum rule_source source,
 	int r = policyfile_read(file, policyfile_place(source), &text, ret_error);
 	if (r == 0)
 		r = policyfile_parse(p, file, buf_str(&text), text.len, source, vars, ret_error);
+	if (r == -EINVAL)
+		policyfile_add_remedy(file, source, ret_error);
 	buf_free(&text);
 	return r;
 }

@@ -49,6 +49,8 @@ void policyfile_add_plain(struct buf *out, const char *path);
 int policyfile_parse(struct policy *p, const char *name, const char *text, size_t n,
 		     enum rule_source source, const struct policy_vars *vars,
 		     struct policy_error *ret_error);
+/* To FILE:LINE:COL of a saved file: what mends it. Nothing to other errors, and other sources. */
+void policyfile_add_remedy(const char *file, enum rule_source source, struct policy_error *e);
 /* The same from a file. -ENOENT and other errnos of open/read too, with *ret_error filled. */
 int policyfile_load(struct policy *p, const char *file, enum rule_source source,
 		    const struct policy_vars *vars, struct policy_error *ret_error);

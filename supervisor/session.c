@@ -82,7 +82,9 @@ static int add_file(struct session *s, const char *file, enum rule_source source
 		err = 0;
 	} else if (!err) {
 		err = policyfile_parse(s->policy, file, buf_str(&text), text.len, source, vars, e);
-		if (!err)
+		if (err == -EINVAL)
+			policyfile_add_remedy(file, source, e);
+		else if (!err)
 			err = add_text(s, word, file, &text);
 	}
 	buf_free(&text);

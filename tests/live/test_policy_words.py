@@ -13,6 +13,28 @@ from run_help import WARDER
 
 
 @both_users
+class Broken(PolicyCase):
+    def test_a_saved_policy_that_can_not_be_read_says_what_mends_it(self):
+        for project in ([], ["--project"]):
+            path = self.native(WARDER, "policy", *project, "path").out.strip()
+            self.write(os.path.relpath(path, self.dir), "garbage\n", 0o600)
+            mend = " ".join(["; to mend it: warder policy", *project, "edit"])
+            commands = (["run", "--", "true"], ["agent", "--provider", "script", "-p", "x"], ["why", "/etc/passwd"], ["policy", *project, "show"],
+                        ["policy", *project, "allow", "r", "/srv"], ["policy", *project, "forget", "/srv"])
+            for command in commands:
+                with self.subTest(command):
+                    done = self.native(WARDER, *command)
+                    self.assertIn(f"{path}:1:1: expected ", done.err)
+                    self.assertIn(mend, done.err)
+            os.unlink(path)
+
+    def test_short_options_that_are_joined(self):
+        done = self.native(WARDER, "run", "-qv", "--", "true")
+        self.assertStatus(done, 125)
+        self.assertIn("-qv: short options can't be joined: write -q and the others apart", done.err)
+
+
+@both_users
 class Accept(PolicyCase):
     def setUp(self):
         super().setUp()

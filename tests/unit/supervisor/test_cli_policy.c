@@ -122,7 +122,7 @@ Test(cli_policy, usage, .init = setup, .fini = teardown)
 	} rows[] = {
 		{{NULL}, "expected show, check, allow"},
 		{{"frob"}, "not 'frob'"},
-		{{"allow"}, "expected an access and a path"},
+		{{"allow"}, "expected a path, with an access before it where not all are meant"},
 		{{"allow", "rw"}, "expected a path after 'rw'"},
 		{{"allow", "raed", "x"},
 		 "expected an access such as r, rw or read,list, not 'raed'"},
