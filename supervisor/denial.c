@@ -255,7 +255,7 @@ static void write_argv0(struct jsonw *w, const struct denial *d, bool no_redact)
 
 void denial_add_gained(struct buf *out, uint32_t gained)
 {
-	const char *between = "its new place would open it to ";
+	const char *between = "the rules for its new place would allow: ";
 	for (uint32_t bit = 1; bit & ACCESS_ALL; bit <<= 1) {
 		if (!(bit & gained))
 			continue;

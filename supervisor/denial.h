@@ -69,7 +69,7 @@ const char *answered_by_name(enum answered_by b);
 /* "EACCES"; "E123" for a number without a name. */
 const char *denial_errno_name(int error, char room[16]);
 
-/* "its new place would open it to read, exec"; nothing for none. */
+/* "the rules for its new place would allow: read, exec"; nothing for none. */
 void denial_add_gained(struct buf *out, uint32_t gained);
 /* `note` and `gained` as people read them: owned; NULL: there is no more to say, or no memory. */
 char *denial_note(const struct denial *d);

@@ -189,7 +189,7 @@ static void say_unsaid(const struct llexport *e, const struct format *f)
 {
 	for (const char *at = buf_str(&e->unsaid); *at;) {
 		size_t n = strcspn(at, "\n");
-		fprintf(stderr, "warder: not said: %.*s\n", (int)n, at);
+		fprintf(stderr, "warder: left out: %.*s\n", (int)n, at);
 		at += n + 1;
 	}
 	fprintf(stderr, "warder: note: %s\n", f->note);

@@ -124,7 +124,7 @@ class Export(PolicyCase):
         }.items():
             with self.subTest(text):
                 done = self.export(text, status=1)
-                self.assertRegex(done.err, rf"warder: not said: [^\n]*\(/[^\n]*/rules:\d+\): [^\n]*{said}")
+                self.assertRegex(done.err, rf"warder: left out: [^\n]*\(/[^\n]*/rules:\d+\): [^\n]*{said}")
 
     def test_round_trip(self):
         text = (f"allow r {self.outside}/a\nallow rw {self.outside}/b\nallow rwx {self.dir}/later\n"
@@ -162,9 +162,9 @@ class Export(PolicyCase):
         done = self.export("".join(f"allow r OUT/no{i}\n" for i in range(7)), "--format", "landrun", status=1)
         told = [line for line in done.err.splitlines() if "exist" in line]
         names = ", ".join(f"{self.outside}/no{i}" for i in range(5))
-        self.assertEqual([f"warder: not said: {names} and 2 more: they do not exist, and landrun would end there"], told)
+        self.assertEqual([f"warder: left out: {names} and 2 more: they do not exist, and landrun would end there"], told)
         done = self.export("allow r OUT/no\n", "--format", "landrun", status=1)
-        self.assertIn(f"warder: not said: {self.outside}/no: it does not exist, and landrun would end there\n", done.err)
+        self.assertIn(f"warder: left out: {self.outside}/no: it does not exist, and landrun would end there\n", done.err)
 
     def test_usage(self):
         self.policy("export", "--format", "toml", status=2)

@@ -7,7 +7,7 @@ from run_help import WARDER, RunCase, both_users, deny, main
 
 MOVED = ["read", "exec", "write", "delete", "move", "meta"]
 GAINED = ["read", "exec", "write", "meta"]
-GAINS = "its new place would open it to read, exec, write, meta"
+GAINS = "the rules for its new place would allow: read, exec, write, meta"
 
 
 @both_users
