@@ -19,6 +19,7 @@ LEFT_OUT = {
     "live/test_doctor.py": "the doctor's own runs take no options",
     "live/test_fast.py": "it compares both itself",
     "live/test_fast_corners.py": "it compares both itself",
+    "live/test_fast_sites.py": "it is about what the fast path keeps from run to run",
     "live/test_help_screens.py": "no command is run",
     "live/test_landlock_cases.py": "no command is run",
     "live/test_landlock_model.py": "no command is run",
