@@ -201,7 +201,9 @@ static int choose(struct traceinput *in, const struct trace_options *o, struct t
 		traceinput_back(in);
 		return straceimport_open(in, o, ret);
 	}
-	const char *what = got == 0	     ? "it is empty: no trace"
+	bool cut = got == 0 && traceinput_is_cut_off(in);
+	const char *what = cut		     ? "the compressed data is cut off before a whole line"
+			   : got == 0	     ? "it is empty: no trace"
 			   : got > 0	     ? "expected a trace"
 			   : got == -E2BIG   ? "expected a trace: a line of JSON"
 			   : got == -EBADMSG ? "the compressed data is damaged"

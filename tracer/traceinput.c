@@ -26,6 +26,7 @@ struct traceinput {
 	/* Compressed: what is read goes through here. */
 	const struct libzstd *lib; /* NULL: plain */
 	ZSTD_DStream *zstd;
+	bool in_frame; /* what was read ends within one */
 	char *raw;
 	size_t raw_at, raw_len;
 };
@@ -62,6 +63,7 @@ static int begin(struct traceinput *in)
 		return -ENOMEM;
 	memcpy(in->raw, in->data, in->end);
 	in->raw_len = in->end;
+	in->in_frame = true;
 	in->end = 0;
 	return 0;
 }
@@ -147,6 +149,7 @@ static ssize_t fill_compressed(struct traceinput *in)
 		if (in->lib->isError(left))
 			return -EBADMSG;
 		in->raw_at = from.pos;
+		in->in_frame = left != 0;
 	}
 	return (ssize_t)out.pos;
 }
@@ -211,6 +214,11 @@ uint64_t traceinput_number(const struct traceinput *in)
 bool traceinput_is_whole(const struct traceinput *in)
 {
 	return in->line_has_newline;
+}
+
+bool traceinput_is_cut_off(const struct traceinput *in)
+{
+	return in->at_end && in->in_frame;
 }
 
 const char *traceinput_name(const struct traceinput *in)

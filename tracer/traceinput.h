@@ -30,4 +30,6 @@ void traceinput_back(struct traceinput *in);
 uint64_t traceinput_number(const struct traceinput *in);
 /* Did the last line end in a newline? One that did not may be half of itself. */
 bool traceinput_is_whole(const struct traceinput *in);
+/* Did the end come in the middle of compressed data? */
+bool traceinput_is_cut_off(const struct traceinput *in);
 const char *traceinput_name(const struct traceinput *in);

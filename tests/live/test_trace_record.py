@@ -131,6 +131,11 @@ class Recorded(TraceCase):
         os.rename(self.trace, plain + ".x")
         self.assertEqual(done.report["denials"], self.replayed(files=[plain + ".x"])["denials"])
         self.assertEqual(done.report["denials"], self.replayed(files=[plain])["denials"])
+        with open(plain + ".x", "rb+") as f:
+            f.truncate(100)
+        cut = self.native(WARDER, "replay", plain + ".x")
+        self.assertStatus(cut, 125)
+        self.assertIn("the compressed data is cut off before a whole line", cut.err)
 
     def test_32_bit_and_threads_and_static(self):
         for name in ("run_threads", "run_open_static"):
