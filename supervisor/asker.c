@@ -198,7 +198,8 @@ static bool is_stranger(void *arg, pid_t pid)
 
 static void say_waits(void *arg)
 {
-	run_say(arg, "a question waits; in another terminal: warder ask");
+	struct run *r = arg;
+	run_say(r, "a question waits; in another terminal: warder ask %.8s", r->session->run);
 }
 
 static int open_desk(struct run *r)

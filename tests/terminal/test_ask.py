@@ -105,7 +105,7 @@ class Ask(unittest.TestCase):
                 t.line(f"env -u TMUX tmux -S {inner} -f /dev/null new-session 'PS1=inner\\> exec bash --norc --noprofile'")
                 t.wait_for("inner>")
                 t.line(f"warder run --ask socket --label a-long-label -- cat {secret}")
-                t.wait_for("a question waits")
+                t.wait_for("a question waits; in another terminal: warder ask ")
                 self.popup(t)
                 shown = t.wait_for("[y] once")
                 # All that an answer needs is there, however small the popup.
