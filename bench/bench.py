@@ -169,17 +169,27 @@ def summary(results, modes):
     return told
 
 
-def cell_text(cell, is_native):
+def cell_text(cell, is_native, rounds):
     value = f"{cell['median_ms']:.0f} ms" if is_native else f"{cell['ratio']:.2f}"
-    return ("WRONG " if "wrong" in cell else "") + f"{value} ±{cell['spread'] * 100:.0f}%"
+    # Of one round there is no spread.
+    spread = f" ±{cell['spread'] * 100:.0f}%" if rounds > 1 else ""
+    return ("WRONG " if "wrong" in cell else "") + value + spread
+
+
+def micro_text(m):
+    """A difference that is no more than the noise says nothing but that."""
+    if m["median_ns"] <= 0:
+        return f"{m['name']:<18}{'below the noise':>13}  {m['what']}"
+    return (f"{m['name']:<18}{m['median_ns'] / 1000:>10.2f} µs  "
+            f"({m['q1_ns'] / 1000:.2f}-{m['q3_ns'] / 1000:.2f})  {m['what']}")
 
 
 def rows_of_table(result, modes):
     for w in result["workloads"]:
         fast = w["cells"].get("fast", {})
         yield [w["title"] + (" *" if w["apart"] else ""),
-               *(cell_text(w["cells"][m["name"]], m["name"] == "native") if m["name"] in w["cells"] else "-"
-                 for m in modes),
+               *(cell_text(w["cells"][m["name"]], m["name"] == "native", result["rounds"])
+                 if m["name"] in w["cells"] else "-" for m in modes),
                str(fast.get("stops", ""))]
     if result["summary"]:
         for title, key in (("geometric mean without *", "mean"), ("the same of processor time", "cpu_mean")):
@@ -188,14 +198,14 @@ def rows_of_table(result, modes):
 
 
 def table(result):
-    modes = [m for m in result["modes"] if "skipped" not in m]
-    rows = [["", *(m["title"] for m in modes), "stops"], *rows_of_table(result, modes)]
+    modes = [m for m in result["modes"] if "skipped" not in m
+             and any(m["name"] in w["cells"] for w in result["workloads"])]
+    rows = [["", *(m["name"] for m in modes), "stops"], *rows_of_table(result, modes)]
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths)))
              for r in rows]
-    for m in result["micro"]:
-        lines.append(f"{m['name']:<18}{m['median_ns'] / 1000:>10.2f} µs  "
-                     f"({m['q1_ns'] / 1000:.2f}-{m['q3_ns'] / 1000:.2f})  {m['what']}")
+    lines += [f"{m['name']}: {m['title']}" for m in modes if m["name"] != m["title"]]
+    lines += [micro_text(m) for m in result["micro"]]
     lines += [f"skipped: {m['title']}: {m['skipped']}" for m in result["modes"] if "skipped" in m]
     lines += [f"skipped: {name}: {why}" for name, why in result["skipped"].items()]
     about = result["machine"]

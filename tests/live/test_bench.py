@@ -81,6 +81,13 @@ class Smoke(unittest.TestCase):
         for m in self.result["micro"]:
             self.assertIn(f"\n{m['name']} ", self.done.stdout)
 
+    def test_of_one_round_no_spread_is_told_and_no_difference_is_negative(self):
+        self.assertNotIn("±", self.done.stdout)
+        self.assertNotRegex(self.done.stdout, r"-\d+\.\d+ µs")
+        for line in self.done.stdout.splitlines():
+            if line.startswith(tuple(w["title"] for w in self.result["workloads"])):
+                self.assertLessEqual(len(line), 140, line)
+
     def test_the_plot_has_a_mark_for_each(self):
         words = [t.text for t in self.svg.iter(SVG + "text")]
         for w in self.result["workloads"]:
