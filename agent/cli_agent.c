@@ -104,7 +104,7 @@ static void tell_demonstration(const struct agent *a, const struct options *o)
 	if (a->kind != PROVIDER_SCRIPT || a->config.script_path)
 		return;
 	cli_complain("%s%sthis is the built-in demonstration, a script that answers in a model's "
-		     "place (see warder agent --help)",
+		     "place (a model: warder login, or --endpoint URL)",
 		     named ? "" : provider_no_account(&a->config), named ? "" : ": ");
 }
 
