@@ -421,7 +421,8 @@ static int open_place(struct asking *k)
 		err = -ENOMEM;
 	if (!err)
 		return 0;
-	cli_complain("%s: %s", k->store.state_dir, strerror(-err));
+	cli_complain("%s: %s; XDG_STATE_HOME can name another place", k->store.state_dir,
+		     strerror(k->store.state_error ? -k->store.state_error : -err));
 	return CLI_EXIT_TROUBLE;
 }
 

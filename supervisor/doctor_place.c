@@ -5,6 +5,7 @@
 
 #include "supervisor/environ.h"
 #include "supervisor/store.h"
+#include "tracer/buf.h"
 #include "tracer/clock.h"
 #include "tracer/util.h"
 
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -70,14 +72,36 @@ void doctor_probe_tmpdir(struct doctor *d, const char *probe)
 		   "set TMPDIR to a directory that you can write to");
 }
 
+/* Not only by its mode: a file is written there, whole, as on a disk that is not full. */
+static int try_file(const char *dir)
+{
+	char made[PATH_MAX], block[4096] = {0};
+	if (snprintf(made, sizeof made, "%s/.warder-doctor-XXXXXX", dir) >= (int)sizeof made)
+		return -ENAMETOOLONG;
+	int fd AUTOCLOSE = mkostemp(made, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int err = buf_write_to(fd, block, sizeof block);
+	if (!err && fsync(fd))
+		err = -errno;
+	if (unlink(made) && !err)
+		err = -errno;
+	return err;
+}
+
 /* `lost` is what is found where nothing can be kept there. */
 static void judge_directory(struct doctor *d, const char *probe, const char *what, const char *dir,
 			    enum doctor_status lost)
 {
+	bool is_state = lost == DOCTOR_MISSING;
+	const char *variable = is_state ? "XDG_STATE_HOME" : "XDG_CONFIG_HOME";
 	struct stat st;
-	if (stat(dir, &st)) {
-		doctor_fix(d, doctor_find(d, probe, lost, "%s: %s: %s", what, dir, strerror(errno)),
-			   "make it yourself: install -d -m 700 %s", dir);
+	int err = store_make_path(dir);
+	if (!err && stat(dir, &st))
+		err = -errno;
+	if (err) {
+		doctor_fix(d, doctor_find(d, probe, lost, "%s: %s: %s", what, dir, strerror(-err)),
+			   "it can't be made: set %s to a place that you can write to", variable);
 		return;
 	}
 	if ((st.st_mode & 077) || st.st_uid != geteuid()) {
@@ -88,15 +112,16 @@ static void judge_directory(struct doctor *d, const char *probe, const char *wha
 			   "chmod 700 %s", dir);
 		return;
 	}
-	if (access(dir, W_OK)) {
+	err = try_file(dir);
+	if (err) {
 		doctor_fix(d,
 			   doctor_find(d, probe, lost, "%s: %s: nothing can be written there (%s)",
-				       what, dir, strerror(errno)),
-			   lost == DOCTOR_MISSING
-				   ? "make it writable, or set XDG_STATE_HOME to another place: "
-				     "nothing is run that no audit can be kept of"
-				   : "answers are not saved until it is writable, or "
-				     "XDG_CONFIG_HOME names another place");
+				       what, dir, strerror(-err)),
+			   is_state ? "make it writable and give it room, or set XDG_STATE_HOME to "
+				      "another place: "
+				      "nothing is run that no audit can be kept of"
+				    : "answers are not saved until it is writable, or "
+				      "XDG_CONFIG_HOME names another place");
 		return;
 	}
 	doctor_find(d, probe, DOCTOR_OK, "%s: %s", what, dir);

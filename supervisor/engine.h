@@ -36,6 +36,7 @@ struct session_options {
 	char *const *rule_lines; /* NULL-terminated policy lines, for this session */
 	bool tmp_shared;
 	bool allow_degraded;
+	bool asks_only; /* nothing is decided: no audit is opened */
 	const char *label;
 	const char *name; /* --session: shared with other runs of that name (named.h); or NULL */
 };

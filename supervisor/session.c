@@ -380,7 +380,8 @@ int session_new(const struct session_options *o, struct session **ret, struct po
 		err = find_place(s, o, e);
 	if (!err)
 		err = add_rules(s, o, e);
-	if (!err && (err = audit_open(s->store.state_dir, s->run, s->label, &s->audit)))
+	if (!err && !o->asks_only &&
+	    (err = audit_open(s->store.state_dir, s->run, s->label, &s->audit)))
 		policyfile_fail(e, err,
 				"the audit in %s can't be opened: %s; XDG_STATE_HOME can name "
 				"another place",

@@ -61,8 +61,7 @@ char *store_home(char *const *env)
 	return found && found->pw_dir[0] == '/' ? strdup(found->pw_dir) : NULL;
 }
 
-/* Every directory of the path that is not there yet, 0700. */
-static int make_path(const char *path)
+int store_make_path(const char *path)
 {
 	char *copy AUTOFREE = strdup(path);
 	if (!copy)
@@ -143,7 +142,7 @@ static int open_dir(struct store *s, char *const *env, const char *variable, con
 		r = buf_error(&s->links);
 	if (r < 0)
 		return fault(error, r, base, strerror(-r));
-	*ret_made = make_path(real); /* where possible */
+	*ret_made = store_make_path(real); /* where possible */
 	r = check_dir(real, error);
 	if (r == 0)
 		*ret = TAKE_PTR(real);

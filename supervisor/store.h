@@ -23,6 +23,8 @@ int store_open(char *const *env, struct store *ret, struct policy_error *ret_err
 void store_release(struct store *s);
 /* The effective user's home directory, owned; NULL: none. */
 char *store_home(char *const *env);
+/* Every directory of the path that is not there yet, 0700. 0, or -errno: why the first can't be. */
+int store_make_path(const char *path);
 /* Owned paths: user policy; project policy. */
 char *store_user_policy(const struct store *s);
 char *store_project_policy(const struct store *s, const struct project *p);

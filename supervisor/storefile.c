@@ -21,6 +21,7 @@ struct edit {
 	char *dir;	  /* owned */
 	const char *name; /* in file */
 	int dirfd, lock;
+	bool no_place;	 /* the directory is not there, and can't be made */
 	struct buf text; /* as it stands */
 	struct policy_error *error;
 };
@@ -41,6 +42,16 @@ static int fault_errno(struct edit *e, int number)
 	return -number;
 }
 
+static int fault_place(struct edit *e, int number)
+{
+	e->no_place = true;
+	struct buf text = {0};
+	buf_addf(&text, "%s; XDG_CONFIG_HOME can name another place", strerror(number));
+	fault(e, buf_str(&text));
+	buf_free(&text);
+	return -number;
+}
+
 static void edit_end(struct edit *e)
 {
 	if (e->lock >= 0)
@@ -55,7 +66,10 @@ static int open_dir(struct edit *e)
 {
 	const int flags = O_RDONLY | O_DIRECTORY;
 	e->dirfd = outfile_open(e->dir, flags, 0);
-	if (e->dirfd == -ENOENT && mkdir(e->dir, 0700) == 0)
+	int made = e->dirfd == -ENOENT ? store_make_path(e->dir) : 0;
+	if (made)
+		return fault_place(e, -made);
+	if (e->dirfd == -ENOENT)
 		e->dirfd = outfile_open(e->dir, flags, 0);
 	if (e->dirfd < 0)
 		return fault_errno(e, -e->dirfd);
@@ -405,7 +419,7 @@ int store_forget(const char *file, const char *path, uint32_t access,
 	struct buf text = {0};
 	size_t removed = 0;
 	int r = edit_begin(&e, file, ret_error);
-	if (r == -ENOENT)
+	if (r == -ENOENT || e.no_place)
 		r = 0; /* not even a directory */
 	else if (r == 0)
 		r = change_lines(&e, &c, vars, &text, &removed);

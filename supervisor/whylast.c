@@ -22,7 +22,9 @@ int whylast_open(const struct session_options *o, struct whylast_place *ret,
 	struct llabi abi;
 	struct compile_stats stats;
 	struct whylast_place p = {0};
-	int err = session_new(o, &p.session, ret_error);
+	struct session_options asking = *o;
+	asking.asks_only = true;
+	int err = session_new(&asking, &p.session, ret_error);
 	if (err)
 		return err;
 	if (!llabi_detect(&abi))

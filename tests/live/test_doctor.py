@@ -273,6 +273,27 @@ class Doctor(RunCase):
                 self.assertEqual(said["supervises"], ends == 0)
                 self.assertEqual(p.stdout[end:].split(), [str(ends)], p.stderr)
 
+    @unittest.skipIf(os.getuid(), "only root can mount")
+    def test_a_read_only_home_and_a_full_disk(self):
+        """What can't be kept is told with its cause, by every command alike; who only asks needs no place."""
+        home = os.path.join(self.dir, "mounted")
+        os.mkdir(home)
+        os.chown(home, self.uid, self.uid)
+        env = {"PATH": self.env["PATH"], "HOME": home}
+        for mount, cause in (("remount,ro", "Read-only file system"), ("", "No space left on device")):
+            script = (f"mount -t tmpfs -o size=16k,uid={self.uid},mode=0700 none {home} && cd {home} && "
+                      + (f"mount -o {mount} {home} && " if mount else "mkdir -m 700 -p .config/warder .local/state/warder && "
+                         f"chown -R {self.uid} .config .local && head -c 1m /dev/zero >fill 2>/dev/null; ")
+                      + f"cd / && exec setpriv --reuid={self.uid} --regid={self.uid} --clear-groups sh -c '{WARDER} doctor; "
+                        f"echo $?; {WARDER} policy allow r /srv; echo $?; {WARDER} why /etc/passwd read; echo $?' 2>&1")
+            p = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", script], env=env,
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", timeout=60)
+            with self.subTest(cause):
+                self.assertEqual(["1", "125", "0"], [x for x in p.stdout.split("\n") if x.isdigit()], p.stdout + p.stderr)
+                self.assertGreaterEqual(p.stdout.count(cause), 3, p.stdout)
+                self.assertNotIn("install -d", p.stdout)
+                self.assertIn("set XDG_STATE_HOME", p.stdout)
+
     def test_privileges_can_not_be_given_up(self):
         found, status = self.lesser(f"{PRCTL}={errno.EPERM}")
         self.assertEqual(status, 1)

@@ -474,9 +474,10 @@ static int as_user(const char *h, const char *closed)
 	if (store_open(make_env(&e, h, below, below), &s, &error) < 0)
 		return 9;
 	file = store_user_policy(&s);
-	if (store_append_rule(file, &r, NULL, &error) != -ENOENT)
-		return 10;
 	/* Why, not just that what lies deeper is not there either. */
+	if (store_append_rule(file, &r, NULL, &error) != -EACCES ||
+	    !strstr(error.text, "XDG_CONFIG_HOME"))
+		return 10;
 	if (s.state_error != -EACCES)
 		return 11;
 	size_t removed = 99;
