@@ -166,8 +166,12 @@ static struct protocol **free_place(struct desk *d)
 static void on_visitor(void *arg, int fd, uint32_t events)
 {
 	struct desk *d = arg;
-	struct protocol **place = free_place(d);
 	(void)events;
+	if (!free_place(d)) { /* who has gone is swept out now */
+		loop_remove(d->loop, d->sweep);
+		on_sweep(d);
+	}
+	struct protocol **place = free_place(d);
 	int visitor = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	if (visitor < 0)
 		return; /* it has changed its mind */

@@ -165,12 +165,11 @@ int loop_change_fd(struct loop *l, uint64_t id, uint32_t events)
 
 int loop_add_timer(struct loop *l, int64_t delay_ms, loop_timer_fn *fn, void *arg, uint64_t *ret_id)
 {
-	int64_t delay_ns = delay_ms < 0				? 0
-			   : delay_ms > INT64_MAX / 4 / 1000000 ? INT64_MAX / 4
-								: delay_ms * 1000000;
+	int64_t delay_ns = delay_ms > INT64_MAX / 4 / 1000000 ? INT64_MAX / 4 : delay_ms * 1000000;
 	struct watch w = {.kind = WATCH_TIMER,
 			  .fd = -1,
-			  .due_ns = clock_ns() + delay_ns,
+			  /* Without delay it is not late by a tick either (wait_ms()). */
+			  .due_ns = delay_ms > 0 ? clock_ns() + delay_ns : 0,
 			  .timer_fn = fn,
 			  .arg = arg};
 	int r = add(l, &w, ret_id);

@@ -230,6 +230,27 @@ static void on_ready(void *arg, int fd, uint32_t events)
 	++*(int *)arg;
 }
 
+/* Not by when the clock has gone on. */
+Test(loop, a_timer_without_delay_has_the_next_turn)
+{
+	struct loop *l;
+	struct seen s = {0};
+	struct tick t = {&s, '1'};
+	uint64_t id, ready;
+	int ready_times = 0, fd = eventfd(1, EFD_CLOEXEC);
+	cr_assert_eq(loop_new(&l), 0);
+	s.loop = l;
+	cr_assert_eq(loop_add_fd(l, fd, EPOLLIN, on_ready, &ready_times, &ready), 0);
+	for (int i = 0; i < 100; i++) {
+		s.calls = 0;
+		loop_add_timer(l, 0, on_tick, &t, &id);
+		loop_turn(l, -1);
+		cr_assert_eq(s.calls, 1);
+	}
+	loop_free(l);
+	close(fd);
+}
+
 Test(loop, timers_fire_while_descriptors_are_always_ready)
 {
 	struct loop *l;
