@@ -104,10 +104,10 @@ static const struct notice {
 		{.text = "an entry on /proc of a process was refused %u×: only a rule for all of "
 			 "/proc, from the start, can allow it",
 		 .told = true},
+	/* ps, pgrep and top look at all that there is, and do with what they get. */
 	[RUN_NOTICE_OUTSIDE] = {.text = "what /proc tells of a process outside of the sandbox was "
 					"refused %u×: Landlock forbids it, and no path grant can "
-					"help",
-				.told = true},
+					"help"},
 	[RUN_NOTICE_NAMESPACE] =
 		{.is = makes_namespace,
 		 .text = "a namespace was refused %u×: root has no CAP_SYS_ADMIN inside, and no "
