@@ -56,6 +56,10 @@ static bool makes_socket(const struct call *c)
 	return !strcmp(c->ent->name, "socket") || !strcmp(c->ent->name, "socketpair");
 }
 
+#define OF_PROCESS                                                                                 \
+	"an entry on /proc of a process was refused %u×: only a rule for all of /proc, from the " \
+	"start, can allow it"
+
 /* %u is how often. Those that are told come first in the report, and are lines on stderr too. */
 static const struct notice {
 	const char *call; /* its name; NULL: `is` says, or it is counted elsewhere */
@@ -100,10 +104,9 @@ static const struct notice {
 	[RUN_NOTICE_HIDDEN] = {.text = "a process whose memory can't be read was refused %u× "
 				       "something that can't be named",
 			       .told = true},
-	[RUN_NOTICE_OF_PROCESS] =
-		{.text = "an entry on /proc of a process was refused %u×: only a rule for all of "
-			 "/proc, from the start, can allow it",
-		 .told = true},
+	[RUN_NOTICE_MAPS] = {.text = OF_PROCESS, .told = true},
+	/* A runtime's own settings (comm, coredump_filter) are of no weight to whoever runs it. */
+	[RUN_NOTICE_OF_PROCESS] = {.text = OF_PROCESS},
 	/* ps, pgrep and top look at all that there is, and do with what they get. */
 	[RUN_NOTICE_OUTSIDE] = {.text = "what /proc tells of a process outside of the sandbox was "
 					"refused %u×: Landlock forbids it, and no path grant can "
@@ -167,6 +170,13 @@ void notice_call(struct run *r, const struct tracer_event *ev)
 		refusal_noticed(r, ev);
 }
 
+/* Without these there is no user namespace, and so no sandbox of the program's own. */
+static bool makes_user_namespace(const char *entry)
+{
+	return !strcmp(entry, "uid_map") || !strcmp(entry, "gid_map") ||
+	       !strcmp(entry, "setgroups");
+}
+
 /* The name alone says which of a process's entries it was: its number says nothing afterwards. */
 void notice_refused(struct run *r, const struct waiter *w)
 {
@@ -177,9 +187,13 @@ void notice_refused(struct run *r, const struct waiter *w)
 	r->noticed[RUN_NOTICE_HIDDEN] += v->hidden;
 	if (!v->of_process && !v->outside)
 		return;
+	const char *entry = slash ? slash + 1 : "?";
+	enum run_notice kind = !v->of_process		     ? RUN_NOTICE_OUTSIDE
+			       : makes_user_namespace(entry) ? RUN_NOTICE_MAPS
+							     : RUN_NOTICE_OF_PROCESS;
 	char *program AUTOFREE = proc_comm(w->pid);
-	buf_addf(&who, "%s: %s", program ? program : "?", slash ? slash + 1 : "?");
-	notice_by(r, v->of_process ? RUN_NOTICE_OF_PROCESS : RUN_NOTICE_OUTSIDE, buf_str(&who));
+	buf_addf(&who, "%s: %s", program ? program : "?", entry);
+	notice_by(r, kind, buf_str(&who));
 	buf_free(&who);
 }
 

@@ -239,9 +239,12 @@ static void note_change(struct run *run, const struct tracer_event *e)
 {
 	struct buf *seen = run->arg;
 
-	if (e->kind != TRACER_CHANGED && e->kind != TRACER_REFUSED)
+	if (e->kind == TRACER_ENTERS)
+		tracer_go_on(run->tracer, e->who); /* a rename, whose end is a LEFT */
+	bool left = e->kind == TRACER_LEFT, changed = left ? e->changed : e->kind == TRACER_CHANGED;
+	if (!left && !changed && e->kind != TRACER_REFUSED)
 		return;
-	if (e->kind == TRACER_CHANGED && e->call->path[0].given && e->call->path[0].given[0] != '/')
+	if (changed && e->call->path[0].given && e->call->path[0].given[0] != '/')
 		buf_addf(seen, "%s %s\n", e->call->ent->name, e->call->path[0].given);
 	tracer_deny(run->tracer, e->who);
 }
