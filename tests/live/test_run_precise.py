@@ -186,7 +186,7 @@ class Ended(RunCase):
         try:
             with open(f"/proc/{pid}/comm") as f:
                 return f.read().strip()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # it can go while it is read
             return ""
 
     def test_waiting_for_leftovers(self):
