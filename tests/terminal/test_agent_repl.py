@@ -303,7 +303,7 @@ class Repl(unittest.TestCase):
             agent.expect("warder> ")
             # It is a prompt, and no word of before comes after it.
             agent.keys("/usage\r")
-            agent.expect("turns.*warder> ")
+            agent.expect("turns?.*warder> ")
             self.assertEqual(agent.editing_modes(), at_prompt, delay)
         left = subprocess.run(["pgrep", "-f", f"sleep {NAP}7"], capture_output=True, text=True)
         self.assertEqual(left.stdout, "")

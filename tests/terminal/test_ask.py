@@ -84,8 +84,8 @@ class Ask(unittest.TestCase):
             self.second(t, "clear; warder ask")
             t.wait_for("[y] once")
             t.tmux("send-keys", "-t", ":0", "C-c")
-            shown = t.wait_for("asks to read", absent=True)
-            self.assertRegex(shown, r"warder: run [0-9a-f]{8}: ended\n")
+            self.assertRegex(t.wait_for(": ended"), r"warder: run [0-9a-f]{8}: ended\n")
+            t.wait_for("asks to read", absent=True)
 
     def recipe(self):
         """The command of README that opens a popup, without `tmux`."""
