@@ -342,8 +342,8 @@ static void add_by(struct buf *out, const struct denial *d, const char *home)
 	add_shown_path(out, d->rule, home);
 }
 
-/* No rule can be suggested; what decided is named. */
-static void add_closed_line(struct buf *out, const struct denial *d, const char *home)
+/* "refused read ~/x (cat, 2×", its parenthesis still open. */
+static void add_refused(struct buf *out, const struct denial *d, const char *home)
 {
 	add_verb(out, d);
 	add_names(out, d->access);
@@ -354,6 +354,12 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 	buf_addf(out, ", %" PRIu64 "×", d->count);
 	add_after(out, d);
 	add_note(out, d);
+}
+
+/* No rule can be suggested; what decided is named. */
+static void add_closed_line(struct buf *out, const struct denial *d, const char *home)
+{
+	add_refused(out, d, home);
 	buf_add_str(out, "); ");
 	if (!d->forbidden && d->by == BY_USER) {
 		buf_add_str(out, "to undo: warder policy --project forget ");
@@ -370,15 +376,7 @@ static void add_closed_line(struct buf *out, const struct denial *d, const char 
 /* Its name will not come again: a preset may open all such, and a rule none. */
 static void add_once_line(struct buf *out, const struct denial *d, const char *home)
 {
-	add_verb(out, d);
-	add_names(out, d->access);
-	buf_add_char(out, ' ');
-	add_shown_path(out, d->path, home);
-	buf_add_str(out, " (");
-	add_program(out, d->argv0, d->exe);
-	buf_addf(out, ", %" PRIu64 "×", d->count);
-	add_after(out, d);
-	add_note(out, d);
+	add_refused(out, d, home);
 	if (d->preset)
 		buf_addf(out, "); to allow: warder run --preset %s\n", d->preset);
 	else
