@@ -1,6 +1,7 @@
 #include "bench/floor.h"
 
 #include "bench/clock.h"
+#include "bench/listener.h"
 #include "tracer/cpus.h"
 #include "tracer/seccompabi.h"
 #include "tracer/util.h"
@@ -65,34 +66,19 @@ static int trace_to_the_end(pid_t pid)
 
 _Noreturn static void be_told_of(int n, int talk)
 {
-	int listener = filter(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER);
-	char go;
-
-	if (listener < 0 || write(talk, &listener, sizeof(listener)) != sizeof(listener) ||
-	    read(talk, &go, 1) != 1)
+	if (listener_hand(filter(SECCOMP_RET_USER_NOTIF, SECCOMP_FILTER_FLAG_NEW_LISTENER), talk) <
+	    0)
 		_exit(1);
-	close(listener);
 	call(n);
 	_exit(0);
 }
 
-static int take_listener(pid_t pid, int talk)
-{
-	int number, pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	if (pidfd < 0 || read(talk, &number, sizeof(number)) != sizeof(number))
-		return -ECHILD;
-	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	return fd < 0 || write(talk, "g", 1) != 1 ? -errno : fd;
-}
-
 static int answer_to_the_end(pid_t pid, int n, int talk)
 {
-	int status, listener AUTOCLOSE = take_listener(pid, talk);
+	int status, listener AUTOCLOSE = listener_take(pid, talk);
 
 	if (listener < 0)
 		return listener;
-	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	for (int i = 0; i < n; i++) {
 		struct seccomp_notif asked = {0};
 		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) < 0)

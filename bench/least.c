@@ -1,5 +1,6 @@
 #include "bench/least.h"
 
+#include "bench/listener.h"
 #include "tracer/seccompabi.h"
 #include "tracer/util.h"
 
@@ -45,27 +46,10 @@ static int filter(void)
 
 _Noreturn static void become(int (*confine)(void *arg), void *arg, char **program, int talk)
 {
-	int listener = confine(arg);
-	char go;
-
-	if (listener == 0)
-		listener = filter();
-	if (listener < 0 || write(talk, &listener, sizeof(listener)) != sizeof(listener) ||
-	    read(talk, &go, 1) != 1)
+	if (confine(arg) < 0 || listener_hand(filter(), talk) < 0)
 		_exit(125);
-	close(listener);
 	execvp(program[0], program);
 	_exit(127);
-}
-
-static int take_listener(pid_t pid, int talk)
-{
-	int number, pidfd AUTOCLOSE = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	if (pidfd < 0 || read(talk, &number, sizeof(number)) != sizeof(number))
-		return -ECHILD;
-	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-	return fd < 0 || write(talk, "g", 1) != 1 ? -errno : fd;
 }
 
 /* Whoever was interrupted meanwhile is asked about anew. */
@@ -83,12 +67,11 @@ static int answer(int listener)
 
 static int supervise(pid_t pid, int talk)
 {
-	int status, r = 0, listener AUTOCLOSE = take_listener(pid, talk);
+	int status, r = 0, listener AUTOCLOSE = listener_take(pid, talk);
 	struct pollfd door = {.fd = listener, .events = POLLIN};
 
 	if (listener < 0)
 		return listener;
-	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	while (r == 0 && poll(&door, 1, -1) == 1 && (door.revents & POLLIN))
 		r = answer(listener);
 	if (r < 0)

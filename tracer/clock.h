@@ -1,6 +1,6 @@
 /*
- * clock: time that only goes forward, and what a process has used of a processor. Never fails for
- * the clocks that Linux has.
+ * clock: time that only goes forward, and what a process has used of a processor (0 once it is
+ * gone).
  */
 #pragma once
 
