@@ -61,13 +61,24 @@ static void end_string(struct jsonw *w, const char *standard)
 	jsonw_end_object(w);
 }
 
+/* A rename's has a rule a line; a choice is one line. */
+static void add_rules(struct buf *out, const char *rules)
+{
+	for (const char *at = rules; *at;) {
+		size_t n = strcspn(at, "\n");
+		buf_add_str(out, at == rules ? "" : "; ");
+		escape_add(out, at, n);
+		at += n + (at[n] == '\n');
+	}
+}
+
 /* "1: allow read /x exact": the number tells them apart. */
 static void scope_name(struct buf *out, const struct json *scope, size_t i)
 {
 	const char *rule = json_get_str(scope, "rule");
 	int64_t surplus = 0;
 	buf_addf(out, "%zu: ", i + 1);
-	escape_add_str(out, rule);
+	add_rules(out, rule ? rule : "");
 	if (json_get_int(scope, "surplus", &surplus) && surplus)
 		buf_addf(out, " (opens %lld more)", (long long)surplus);
 }

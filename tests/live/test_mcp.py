@@ -293,6 +293,18 @@ class Mcp(RunCase):
         self.assertEqual(client.call("read_file", {"path": self.notes})["content"], "the notes outside\n")
         client.close()
 
+    def test_the_rules_of_a_move_are_one_line(self):
+        client = self.asking()
+        number = client.post_call("run_shell", {"command": f"mv {self.notes} {self.notes}.old"})
+        q = client.question()
+        first = q["params"]["requestedSchema"]["properties"]["scope"]["enum"][0]
+        self.assertNotIn("\\n", first)
+        self.assertRegex(first, rf"^1: allow \S+ {self.notes} exact; allow \S+ {self.notes}\.old exact$")
+        client.settle(q, answer="once", scope=first)
+        client.answer_to(number)
+        self.assertTrue(os.path.exists(f"{self.notes}.old"))
+        client.close()
+
     def test_no_is_no_in_every_form(self):
         for settle in (lambda c, q: c.settle(q, "decline"), lambda c, q: c.settle(q, "cancel"),
                        lambda c, q: c.settle(q, answer="no"), lambda c, q: c.settle(q, answer="maybe"),
