@@ -1,18 +1,14 @@
 #include "supervisor/broker_now.h"
 
 #include "supervisor/broker_act.h"
+#include "supervisor/fsmagic.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
 
 static bool is_local(int fd)
 {

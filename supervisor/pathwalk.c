@@ -1,5 +1,6 @@
 #include "supervisor/pathwalk.h"
 
+#include "supervisor/fsmagic.h"
 #include "tracer/path.h"
 #include "tracer/util.h"
 
@@ -7,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -15,8 +15,6 @@
 
 #define LOOKS_MAX 100	/* at one name that changes meanwhile */
 #define LIST_SIZE 16384 /* bytes of entries: some 500 */
-
-#define XFS_MAGIC 0x58465342 /* linux/magic.h has it from 6.12 */
 
 #define HASH_START UINT32_C(2166136261)
 #define HASH_PRIME UINT32_C(16777619)
@@ -241,7 +239,7 @@ static bool lists_all(int dir)
 		return false;
 	switch ((uint32_t)fs.f_type) {
 	case EXT4_SUPER_MAGIC:
-	case XFS_MAGIC:
+	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
 	case F2FS_SUPER_MAGIC:
 	case TMPFS_MAGIC:

@@ -2,6 +2,7 @@
  * The git directories of a project: breadth first, so that where the bound is hit the deep ones are
  * missing and not the obvious ones.
  */
+#include "supervisor/fsmagic.h"
 #include "supervisor/project.h"
 #include "tracer/buf.h"
 #include "tracer/util.h"
@@ -9,7 +10,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -19,8 +19,6 @@
 #define LEAF_ENTRIES	    4	   /* as many names' time does a directory take that is not read */
 #define PROJECT_GITS_MAX    256
 #define LIST_SIZE	    32768 /* bytes of entries at once */
-
-#define XFS_MAGIC 0x58465342 /* linux/magic.h has it from 6.12 */
 
 struct list {
 	char **item; /* owned, NULL-terminated once anything is in it */
@@ -125,8 +123,9 @@ static bool counts_children(struct search *s, int dir, dev_t dev)
 	if (dev == s->dev)
 		return s->counts;
 	s->dev = dev;
-	s->counts = !fstatfs(dir, &fs) && (fs.f_type == EXT4_SUPER_MAGIC ||
-					   fs.f_type == XFS_MAGIC || fs.f_type == TMPFS_MAGIC);
+	s->counts =
+		!fstatfs(dir, &fs) && (fs.f_type == EXT4_SUPER_MAGIC ||
+				       fs.f_type == XFS_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC);
 	return s->counts;
 }
 
